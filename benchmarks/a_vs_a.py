@@ -22,7 +22,6 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ablab.console import aligned
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
@@ -31,7 +30,7 @@ from ablab.statistics.resampling import approximate_randomisation, crossed_boots
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
-from ablab.text import how_many
+from ablab.text import aligned, how_many
 from ablab.transformer.data.scoring import corpus_bleu
 
 RESULTS = Path(__file__).parent / "results" / "placebo.json"

@@ -57,7 +57,7 @@ LINE = (
 PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
-from ablab.cli import main
+from ablab.commands.cli import main
 try:
     from ablab.code.code import code
 except ImportError:  # a checkout of before the package had two wings

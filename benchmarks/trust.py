@@ -52,7 +52,7 @@ def _print_checks(folder: Path) -> None:
 def _checked(words: list[str]) -> None:
     """Run one line with a clock around each check. The wrappers are there before anything imports what they wrap."""
     from ablab import files
-    from ablab.cli import main as ablab
+    from ablab.commands.cli import main as ablab
     from ablab.store import heartbeat, locks, register
 
     spent: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))

@@ -62,7 +62,7 @@ def test_what_must_never_import_the_other(one, other):
 
 def test_nobody_imports_the_command_line():
     for name in set(MODULES) - {"ablab.__main__"}:
-        assert "ablab.cli" not in imports_of(name), name
+        assert "ablab.commands.cli" not in imports_of(name), name
 
 
 def test_no_module_waits_for_itself():

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.commands.completion import candidates
 from ablab.commands.help import option_lines, overview, summary
 from ablab.commands.options import ReportOptions

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.commands.completion import SHELLS, candidates
 from ablab.config.groups import groups
 from ablab.tasks.verbs import VERBS

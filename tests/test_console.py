@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.console import aligned
+from ablab.text import aligned
 
 ROWS = [
     ["arm", "differs from the baseline by", "test BLEU"],
@@ -19,7 +19,7 @@ def _words(lines: list[str]) -> list[str]:
 def test_a_table_is_folded_to_the_terminal_and_loses_nothing(columns, monkeypatch):
     whole = list(aligned(ROWS, left=2))
     assert max(map(len, whole)) > 80
-    monkeypatch.setattr("ablab.console.terminal_columns", lambda: columns)
+    monkeypatch.setattr("ablab.text.terminal_columns", lambda: columns)
     folded = list(aligned(ROWS, left=2))
     assert max(map(len, folded)) <= columns
     assert _words(folded) == _words(whole)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ablab import identity
 from ablab.config import compose
 from ablab.config.groups import default_choices
+from ablab.tasks import identity
 
 
 def _name(typed: str) -> str:

@@ -6,10 +6,10 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.console import Console
-from ablab.plan import plan
 from ablab.run import run
 from ablab.store.metrics import read_metrics
+from ablab.tasks.plan import plan
+from ablab.tracking.console import Console
 
 ARMS = {
     **{f"norm={norm}": "" for norm in groups()["norm"]},

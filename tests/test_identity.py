@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ablab import identity
 from ablab.config import compose
 from ablab.config.groups import default_choices
 from ablab.config.keys import all_fields
 from ablab.fields import Role, flatten
+from ablab.tasks import identity
 from ablab.transformer.data.numbers import Numbers
 from tests.variants import variants
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ablab.config import compose
-from ablab.plan import plan
+from ablab.tasks.plan import plan
 
 IDS = json.loads((Path(__file__).parent / "references" / "ids.json").read_text())
 """Line: run, evaluation and curve id, display name."""

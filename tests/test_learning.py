@@ -5,9 +5,9 @@ import pytest
 
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.console import Console
-from ablab.plan import plan
 from ablab.run import run
+from ablab.tasks.plan import plan
+from ablab.tracking.console import Console
 
 
 @pytest.fixture(scope="module")

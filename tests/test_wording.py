@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.text import counted, how_many, shortened, visible
 
 

@@ -12,7 +12,7 @@ class Step(NamedTuple):
 
 
 RUN = (
-    Step("command line", "ablab.cli.main"),
+    Step("command line", "ablab.commands.cli.main"),
     Step("verb", "ablab.commands.train.train"),
     Step(
         "configuration",
@@ -24,8 +24,8 @@ RUN = (
     ),
     Step(
         "plan",
-        "ablab.plan.plan",
-        (Step("recipe", "ablab.identity.recipe"), Step("run id", "ablab.identity.run_id")),
+        "ablab.tasks.plan.plan",
+        (Step("recipe", "ablab.tasks.identity.recipe"), Step("run id", "ablab.tasks.identity.run_id")),
     ),
     Step(
         "run",
@@ -72,7 +72,7 @@ RUN = (
             Step("record", "ablab.store.run_folder.RunFolder.write_curve"),
         ),
     ),
-    Step("result", "ablab.console.Console.result"),
+    Step("result", "ablab.tracking.console.Console.result"),
 )
 """From the command line to the record, in order."""
 
@@ -121,7 +121,9 @@ ADDITIONS = (
         ("ablab.transformer.stages.callbacks.run_callbacks",),
     ),
     Addition("tracker", ("ablab.tracking.tracker.Tracker",), (), "conf/logger"),
-    Addition("launcher", ("ablab.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)),
+    Addition(
+        "launcher", ("ablab.sweep.launchers.base.Launcher",), ("hydra_plugins.ablab_hydra.launchers.StudyLauncher",)
+    ),
     Addition(
         "report metric",
         ("ablab.tasks.score.Score",),
@@ -192,7 +194,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "What goes into a run id?",
-        ("ablab.identity.recipe", "ablab.fields.Role"),
+        ("ablab.tasks.identity.recipe", "ablab.fields.Role"),
     ),
     (
         "Where does run=<id> become a run?",
@@ -215,7 +217,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.run.run",
             "ablab.store.run_folder.RunFolder.record",
-            "ablab.plan.PlannedRun.lacks_evaluation",
+            "ablab.tasks.plan.PlannedRun.lacks_evaluation",
         ),
     ),
     (

@@ -15,11 +15,11 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 338,
-    "lines": 49_195,
-    "entries at the top": 30,
-    "arrows between rooms": 284,
-    "floors": 12,
+    "files over 12 lines": 337,
+    "lines": 49_196,
+    "entries at the top": 24,
+    "arrows between rooms": 231,
+    "floors": 11,
     "files that name a score": 29,
     "modules with one importer": 75,
     "class names used twice": 0,

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ablab.console import aligned
 from ablab.files import read_json
 from ablab.statistics.looks import Looks
 from ablab.statistics.paired import of_differences
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, Expectation
+from ablab.text import aligned
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
 SPLITS = 20_000

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import torch
 
-from ablab.console import aligned
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.text import aligned
 from benchmarks.speed.machine import conditions
 from benchmarks.speed.task import ROOT
 

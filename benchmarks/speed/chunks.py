@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from ablab.console import aligned
+from ablab.text import aligned
 from ablab.transformer.training import loss
 from ablab.transformer.training.loss import loss_rows, projected_cross_entropy
 

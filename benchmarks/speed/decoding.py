@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ablab.console import aligned
 from ablab.store.finished import find_run
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.text import aligned
 from benchmarks.speed.field import CACHE, Field, python_of
 from benchmarks.speed.machine import conditions
 from benchmarks.speed.peers.handed import hand_over
@@ -73,7 +73,7 @@ def _racers(field: Field, folder: RunFolder, peers: list[str], before: str) -> d
         for kind in ("float32", "int8"):
             made = exported / kind
             if not made.exists():
-                export = "import sys; from ablab.cli import main; sys.exit(main(sys.argv[1:]))"
+                export = "import sys; from ablab.commands.cli import main; sys.exit(main(sys.argv[1:]))"
                 words = ("export", f"run={folder.path}", f"quantization={kind}", f"folder={made}", "check=0")
                 field.run(["-c", export, *words])
             for workers in sorted({1, field.threads}):

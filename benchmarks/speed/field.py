@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ablab.code.machine import cores
 from ablab.config import compose
-from ablab.console import Console
 from ablab.files import write_lines
-from ablab.threads import cores
+from ablab.tracking.console import Console
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import prepare
 from benchmarks.speed.task import MODEL, ROOT, WORDS

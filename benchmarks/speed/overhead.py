@@ -9,7 +9,7 @@ import statistics
 import tempfile
 import time
 
-from ablab.cli import main as ablab
+from ablab.commands.cli import main as ablab
 from ablab.transformer.training.module import TranslationModule
 from benchmarks.speed.field import Field
 

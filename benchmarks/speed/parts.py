@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 
 from ablab.config import compose
-from ablab.console import Console, aligned
+from ablab.text import aligned
+from ablab.tracking.console import Console
 from ablab.transformer.build import build_model
 from ablab.transformer.build.training import build_steps
 from ablab.transformer.config.schema import TranslationConfig

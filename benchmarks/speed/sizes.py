@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from ablab.console import aligned
+from ablab.text import aligned
 from benchmarks.corpora import peak, write_text
 from benchmarks.speed.field import Field
 from benchmarks.speed.machine import conditions
@@ -98,7 +98,7 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
     import torch
 
     from ablab.config import compose
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
     from ablab.transformer.build import build_model
     from ablab.transformer.build.training import build_steps
     from ablab.transformer.data.prepared import prepare

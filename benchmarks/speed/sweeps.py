@@ -18,8 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.console import aligned
 from ablab.store.run_folder import RunFolder
+from ablab.text import aligned
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine
 

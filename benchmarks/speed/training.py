@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ablab.console import aligned
 from ablab.store.metrics import read_metrics
+from ablab.text import aligned
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import conditions
 from benchmarks.speed.task import DROPOUT, LOOK, MODEL

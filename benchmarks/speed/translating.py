@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from ablab.plan import reopened
 from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.plan import reopened
 from ablab.transformer.build import build_search, load_model
 from ablab.transformer.data.scoring import bleu
 from ablab.transformer.data.tokenizer import Tokenizer

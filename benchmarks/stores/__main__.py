@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.console import aligned
 from ablab.store.index import INDEX
+from ablab.text import aligned
 from benchmarks.speed.machine import name_of_machine
 from benchmarks.stores.made import experiment, fill
 

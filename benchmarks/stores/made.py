@@ -16,7 +16,6 @@ from omegaconf import OmegaConf
 
 from ablab.code.code import code_digest
 from ablab.code.machine import provenance
-from ablab.identity import condition_id
 from ablab.store.records import now
 from ablab.store.register import REGISTER, Entry, line_digest
 from ablab.store.stored_code import without_definitions
@@ -24,6 +23,7 @@ from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Cell, Study
+from ablab.tasks.identity import condition_id
 from ablab.transformer.data.scoring import corpus_bleu, score
 from ablab.transformer.stages.callbacks import COLUMNS
 

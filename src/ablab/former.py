@@ -8,6 +8,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.console": "ablab.tracking.console",
+    "ablab.cli": "ablab.commands.cli",
+    "ablab.launchers": "ablab.sweep.launchers",
+    "ablab.plan": "ablab.tasks.plan",
+    "ablab.identity": "ablab.tasks.identity",
     "ablab.scoring": "ablab.transformer.data.scoring",
     "ablab.model": "ablab.transformer.model",
     "ablab.data": "ablab.transformer.data",
@@ -23,6 +28,7 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has; a module goes before the package that it is in."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.threads": "ablab.code.machine",
     "ablab.code.equal": "ablab.code.differences",
     "ablab.code.files": "ablab.code.find",
     "ablab.code.shipped": "ablab.code.folders",

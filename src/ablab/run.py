@@ -7,13 +7,13 @@ from typing import Any
 from ablab.code.differences import of_other_version, other_origin
 from ablab.code.load import failure_of, place_of
 from ablab.config.kinds import outside_parts
-from ablab.console import Console
 from ablab.errors import OtherCodeError, PartError, UserError
-from ablab.plan import Planned
 from ablab.search.stopping import Stopping
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
+from ablab.tasks.plan import Planned
+from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 
 

@@ -1,10 +1,11 @@
-"""Words for people: numbers and things counted, the name of the program, and fonts for any script."""
+"""Words for people: numbers, things counted, times, aligned rows, the name of the program, and fonts for any script."""
 
 import re
+import shutil
 import sys
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,66 @@ def _is_control(character: str) -> bool:
 
 def _written_out(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def duration(seconds: float) -> str:
+    """Format seconds as `48 s`, `9 min 58 s` or `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
+    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off.
+
+    On a terminal that is too narrow, texts are folded within their columns.
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    _narrow(widths, left)
+    for row in rows:
+        folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(map(len, folded))):
+            cells = [lines[number] if number < len(lines) else "" for lines in folded]
+            yield "  ".join(
+                cell.ljust(width) if column < left else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+
+
+NARROWEST = 14
+"""Columns below which no text is folded."""
+
+
+def terminal_columns() -> int | None:
+    """Return the width of the terminal; None for a file or a pipe, which have none, whatever COLUMNS says."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _narrow(widths: list[int], left: int) -> None:
+    """Take from the widest columns of text what the terminal lacks."""
+    columns = terminal_columns()
+    if columns is None:
+        return
+    lacking = sum(widths) + 2 * (len(widths) - 1) - columns
+    texts = range(min(left, len(widths)))
+    while lacking > 0 and texts and max(widths[column] for column in texts) > NARROWEST:
+        widths[max(texts, key=lambda column: widths[column])] -= 1
+        lacking -= 1
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell, folded after spaces and commas, or anywhere in a word that is too long."""
+    lines = [""]
+    for piece in re.findall(r"[^\s,]*[\s,]+|[^\s,]+", cell):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return [line.rstrip() for line in lines]
 
 
 SCRIPTS = ("train", "study", "report", "prune", "translate")

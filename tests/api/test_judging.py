@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ablab
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.errors import UserError
 
 SCORES = {"post": (30.1, 30.4, 29.8, 30.6), "pre": (33.2, 33.0, 33.9, 33.4), "scale": (33.1, 33.6, 33.8, 32.9)}

@@ -1,7 +1,7 @@
 """The name of a run in a list begins with what tells it from the others, since it may be cut."""
 
 from ablab.commands.ls import ShortNames
-from ablab.identity import parts_of
+from ablab.tasks.identity import parts_of
 
 COMMON = "optim=cosine,data=multi30k,training.max_steps=3000"
 NAMES = [f"{COMMON},norm={norm},s{seed}" for norm in ("pre", "post") for seed in (1, 2)]

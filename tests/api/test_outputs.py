@@ -5,7 +5,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.tasks.verbs import VERBS, options_of
 from benchmarks import outputs
 

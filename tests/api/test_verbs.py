@@ -8,7 +8,7 @@ import os
 import pytest
 
 import ablab
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.store.chain import Chain
 from ablab.store.locks import locked
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from ablab import identity
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose, compose_arm
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import class_of, fields_of_options, readers
 from ablab.config.schemas import part_groups
 from ablab.errors import UserError
 from ablab.fields import Role
+from ablab.tasks import identity
 
 IDLE = {
     # words typed -> the word that has no effect, and what the line must say of it

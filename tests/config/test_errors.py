@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -157,7 +157,7 @@ def test_an_output_folder_without_permission(capsys, tmp_path, monkeypatch):
 def test_nothing_heavy_is_loaded_before_the_error(tmp_path):
     """The whole of it as a process: the code, one line, and what had been imported by then."""
     program = (
-        "import sys; from ablab.cli import main\n"
+        "import sys; from ablab.commands.cli import main\n"
         "codes = [main(['train', *words.split()]) for words in sys.argv[1:]]\n"
         "print(codes, [name for name in ('torch', 'pytorch_lightning', 'wandb') if name in sys.modules])"
     )

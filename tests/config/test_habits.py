@@ -7,7 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 import yaml
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config.grammar import malformed
 from ablab.errors import BAD_INPUT, DONE, UserError
 from ablab.sweep.hydra_words import check_hydra

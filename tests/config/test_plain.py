@@ -10,9 +10,9 @@ from ablab.config.groups import groups
 from ablab.config.overrides import parse
 from ablab.config.values import Plain
 from ablab.errors import UserError
-from ablab.plan import plan
 from ablab.study.cells import cells_of
 from ablab.study.design import Arm
+from ablab.tasks.plan import plan
 
 FIELDS = (
     *("layerdrop=0.2", "layerdrop=0", "layerdrop_encoder=0.1", "layerdrop_decoder='0.1'", "seed=7", "seed=null"),

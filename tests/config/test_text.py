@@ -96,7 +96,7 @@ def test_names_of_study_and_arm_arrive_in_the_run(name, tmp_path):
 
 
 def _planned():
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
 
     return plan(compose([]))
 

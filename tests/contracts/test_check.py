@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
 from ablab.transformer.contracts import of_model

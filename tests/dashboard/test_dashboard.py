@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
-from ablab.plan import plan
 from ablab.report.dashboard.content import content_of, last_report
 from ablab.report.dashboard.send import as_sent, report, workspace
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.study import Study
+from ablab.tasks.plan import plan
 from ablab.tracking.card import card_of_run, cards_of
 from ablab.tracking.events import Events
 from tests.report.synthetic import fill

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.identity import evaluation
+from ablab.tasks.identity import evaluation
 from ablab.transformer.data.corpus import Corpus, Pair, digest_of
 from ablab.transformer.data.keys import key
 from ablab.transformer.data.scoring import Scoring, bleu, score

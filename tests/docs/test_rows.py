@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 PACKED = sorted(RESULTS.glob("*/rows.zip"))

@@ -69,7 +69,7 @@ class Disturber:
 
 def serve() -> None:
     """Fork a command for each line of standard input, and answer with its exit code, or minus its signal."""
-    from ablab.launchers import task
+    from ablab.sweep.launchers import task
     from ablab.transformer import stages
 
     for module in task.preloaded([]):
@@ -85,8 +85,8 @@ def serve() -> None:
 
 
 def _command(words: list[str], out: str, seconds: int) -> None:
-    from ablab.cli import main
-    from ablab.launchers.task import into
+    from ablab.commands.cli import main
+    from ablab.sweep.launchers.task import into
 
     Path(out).unlink(missing_ok=True)
     into(out)

@@ -81,7 +81,7 @@ def test_a_clock_that_jumps_in_mid_run_changes_no_number(jump, undisturbed, tmp_
         f"    ahead[0] = {jump}\n"
         "    return saved(self, *values)\n"
         "Checkpoints.save = save\n"
-        "from ablab.cli import main\n"
+        "from ablab.commands.cli import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     words = (*LINE, "logger=none", f"outputs={tmp_path}")

@@ -14,7 +14,7 @@ IMPORTED = (
     *(f"{package}.{verb}" for verb, package in VERBS.items()),
     *(
         "ablab.run",
-        "ablab.plan",
+        "ablab.tasks.plan",
         "ablab.sweep.hydra",
         "ablab.sweep.search_sweep",
         "ablab.transformer.stages.schedules",

@@ -67,7 +67,7 @@ def typed(
     """`ablab <words>`, with some of its functions replaced, by their dotted names."""
 
     def call() -> int:
-        from ablab.cli import main
+        from ablab.commands.cli import main
         from tests.input.patched import patched
 
         with patched(instead or {}):

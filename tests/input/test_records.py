@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.store.records import Record
 from ablab.study.definition import define
 from ablab.study.ledger import register
+from ablab.tasks.plan import Planned
 from ablab.transformer.stages.analyses import Wanted, missing
 from tests.input.conftest import examples
 from tests.input.experiments import ANYTHING, changed

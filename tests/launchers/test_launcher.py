@@ -3,9 +3,9 @@
 import pytest
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE
-from ablab.launchers.base import Cause, Ending, Job, Launcher
 from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers.base import Cause, Ending, Job, Launcher
 
 
 class Instant(Launcher):

@@ -11,13 +11,13 @@ import pytest
 
 from ablab.config import compose
 from ablab.errors import FAILED, UserError
-from ablab.launchers import local, task
-from ablab.launchers.base import Job
-from ablab.launchers.local import LocalProcesses, Places, _start_server
-from ablab.launchers.task import perform
 from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers import local, task
+from ablab.sweep.launchers.base import Job
+from ablab.sweep.launchers.local import LocalProcesses, Places, _start_server
+from ablab.sweep.launchers.task import perform
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 from tests.run.conftest import TINY
 
@@ -55,7 +55,7 @@ def _server_of_its_own():
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch):
     monkeypatch.setattr(task, "work", _sleepy)
-    monkeypatch.setattr(task, "preloaded", lambda words: ["ablab.launchers.local"])
+    monkeypatch.setattr(task, "preloaded", lambda words: ["ablab.sweep.launchers.local"])
 
 
 def job(folder, *words):
@@ -136,7 +136,7 @@ def test_gpus_are_counted_among_those_that_the_launcher_sees(monkeypatch):
 
 def test_threads_and_devices_are_divided(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("ablab.launchers.local.cores", lambda: 8)
+    monkeypatch.setattr("ablab.sweep.launchers.local.cores", lambda: 8)
     assert Places.of(4, None, [], 1).threads == 2
     assert Places.of(None, None, [], 1).jobs == 1
     gpus = Places.of(None, 1, [0, 1], 2)

@@ -12,9 +12,9 @@ import ray
 from ray.exceptions import RayTaskError
 
 from ablab.errors import DONE, UserError
-from ablab.launchers.base import Cause, Job
-from ablab.launchers.ray import RayTasks, Resources, _carried, _connect
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers.base import Cause, Job
+from ablab.sweep.launchers.ray import RayTasks, Resources, _carried, _connect
 from tests.study.test_sweep import ROOT, WORDS, runs
 
 

@@ -12,14 +12,14 @@ from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
 
 from ablab.config import compose
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers import task
-from ablab.launchers.base import Job
-from ablab.launchers.slurm import Queue, SubmititJobs, SubmittedWork
-from ablab.plan import plan
 from ablab.store.failures import read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.sweep.launchers import task
+from ablab.sweep.launchers.base import Job
+from ablab.sweep.launchers.slurm import Queue, SubmititJobs, SubmittedWork
+from ablab.tasks.plan import plan
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from tests.made_once import made_once
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "from_store_to_figures.ipynb"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from tests.parts.conftest import DYT

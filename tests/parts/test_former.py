@@ -5,10 +5,10 @@ from importlib import import_module
 
 import pytest
 
-from ablab import identity
 from ablab.code import find
 from ablab.config import compose
 from ablab.former import FORMER, MERGED, current, former
+from ablab.tasks import identity
 
 HALVED = "class Halved(ScaleNorm):\n    def forward(self, x):\n        return super().forward(x) / 2\n"
 

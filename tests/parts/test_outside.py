@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ablab import identity
-from ablab.cli import main
 from ablab.code.folders import shipped_conf
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.config.listing import listed_fields, typed_choices
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
+from ablab.tasks import identity
 from tests.parts.conftest import DYT
 from tests.run.conftest import TINY
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ablab import identity
 from ablab.code import folders
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.errors import UserError
+from ablab.tasks import identity
 from tests.parts.conftest import DYT, NUMBER
 
 

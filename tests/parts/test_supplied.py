@@ -9,7 +9,7 @@ from ablab.config.kinds import defaults_of, fields_of
 from ablab.config.listing import listed_fields, typed_choices
 from ablab.config.schemas import part_groups
 from ablab.errors import UserError
-from ablab.plan import plan
+from ablab.tasks.plan import plan
 from ablab.transformer.build import build_model
 
 IN_THE_MODEL = {

@@ -19,7 +19,7 @@ from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
 from ablab.code.scopes import bindings
 from ablab.config import compose
-from ablab.identity import curve, recipe
+from ablab.tasks.identity import curve, recipe
 from tests.run.conftest import typed
 
 PACKAGE = Path(ablab.__file__).parent

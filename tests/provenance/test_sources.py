@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import ablab
-from ablab import identity
 from ablab.code.code import code, code_from
 from ablab.code.definitions import Sources, reached
 from ablab.code.differences import (
@@ -28,6 +27,7 @@ from ablab.code.machine import provenance
 from ablab.code.modules import Package
 from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED, roots
 from ablab.config import compose
+from ablab.tasks import identity
 from ablab.transformer.config.schema import TranslationConfig
 
 RECIPE = identity.recipe(compose(["pruning=none"]).config)

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from tests.run.conftest import Said, Store, shared_store
 
 DEEPER = ("model.decoder_layers=3", "seed=5")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.files import read_json
 from ablab.judge.comparisons import pictured
 from ablab.judge.selection_ad_hoc import of_runs

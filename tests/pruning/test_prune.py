@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.transformer.build import load_model
 from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
@@ -79,7 +79,7 @@ def test_it_is_trained_further_from_equal_weights(alone, tmp_path):
 
 def test_it_names_a_run_by_its_weights_and_not_by_its_place(alone, tmp_path):
     from ablab.config import compose
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
 
     words = [*TINY, *DEEPER, *SHAPE, f"outputs={tmp_path}"]
     other = shutil.copytree(alone, tmp_path / "other")

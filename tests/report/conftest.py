@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Study

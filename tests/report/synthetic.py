@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from ablab.identity import condition_id, evaluation_id
 from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine
 from ablab.judge.selection import SelectedArms
@@ -17,6 +16,7 @@ from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
 from ablab.store.stored_text import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
+from ablab.tasks.identity import condition_id, evaluation_id
 from ablab.transformer.data.scoring import Scores, score
 from ablab.transformer.stages.callbacks import COLUMNS
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ablab.identity import evaluation_id
+from ablab.tasks.identity import evaluation_id
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.judge.effects import effect_lines
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
-from ablab.console import Console
+from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.judge.verify import verify_runs
-from ablab.plan import reopened
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Stretch
 from ablab.store.register import file_digest
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.plan import reopened
+from ablab.tracking.console import Console
 from tests.made_once import made_once
 from tests.run.conftest import TINY, typed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.judge.claims import judge
 from ablab.judge.selection_of_study import of_study

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from ablab.commands.study import study as study_command
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.judge.claims import judge
 from ablab.judge.extending import next_seeds
@@ -17,6 +16,7 @@ from ablab.judge.setup import setup
 from ablab.study.definition import define
 from ablab.study.extending import close, extend, extensions
 from ablab.sweep.sweep import Policy, sweep
+from ablab.tracking.console import Console
 from tests.report.synthetic import claims_of, corpus, translated, write
 
 EXPERIMENT = """

@@ -62,7 +62,7 @@ def test_what_cannot_be_judged_is_refused_in_a_line(frame, named, why):
 
 def test_a_csv_with_two_columns_of_one_name_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "results.csv").write_text("arm,seed,metric,value,value\na,1,score,1,2\nb,1,score,2,3\n")
-    from ablab.cli import main
+    from ablab.commands.cli import main
 
     monkeypatch.chdir(tmp_path)
     assert main(["report", "table=results.csv"]) == 2

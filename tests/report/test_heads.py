@@ -2,12 +2,12 @@
 
 import pytest
 
-from ablab.identity import curve_id
 from ablab.judge.comparisons import pictured
 from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.study.claims import settle
 from ablab.sweep.plots import draw_pruned
+from ablab.tasks.identity import curve_id
 from ablab.transformer.pruning.heads import Heads, Removal, at_random
 from tests.report.synthetic import fill
 

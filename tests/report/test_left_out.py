@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
 from ablab.study.ledger import register

@@ -9,7 +9,6 @@ import pytest
 from ablab.api.study import LaunchedStudy
 from ablab.api.tables import Rows
 from ablab.commands.report import _say, _write, track_report
-from ablab.console import Console
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.setup import setup
@@ -19,6 +18,7 @@ from ablab.report.dashboard.send import as_sent, report
 from ablab.report.latex import breakable
 from ablab.report.sentences import notes
 from ablab.report.tables import tables
+from ablab.tracking.console import Console
 
 NOTES = ["10 runs were given up on 2026-11-25: the machine is gone", "all 3 claims are exploratory: seen before"]
 

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.judge.selection_of_study import of_study
 from ablab.report.sentences import document_of
 from ablab.study.definition import define

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.errors import BAD_INPUT
 from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define

@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-from ablab.console import duration
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
@@ -17,6 +16,7 @@ from ablab.report.sentences import cost_words, document_of
 from ablab.report.tables import tables
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
+from ablab.text import duration
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import fill
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.store.chain import Chain
 from ablab.store.register import file_digest
 from ablab.study.extending import close

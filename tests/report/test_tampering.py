@@ -8,8 +8,7 @@ import shutil
 
 import pytest
 
-from ablab.cli import main
-from ablab.console import Console
+from ablab.commands.cli import main
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.verify import faults_of
@@ -17,6 +16,7 @@ from ablab.store.register import REGISTER, waiting_for
 from ablab.study.definition import define
 from ablab.study.extending import close
 from ablab.study.ledger import register
+from ablab.tracking.console import Console
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
 

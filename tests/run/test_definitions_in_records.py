@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ablab.api import open as open_store
-from ablab.cli import main
 from ablab.code.code import code
 from ablab.code.differences import changed_definitions, other_origin
+from ablab.commands.cli import main
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed
 

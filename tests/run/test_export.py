@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 
 pytest.importorskip("ctranslate2")
 

@@ -60,7 +60,7 @@ def grown(tmp_path_factory) -> Path:
 
 PROGRAM = """
 import sys
-from ablab.cli import main
+from ablab.commands.cli import main
 for line in sys.argv[1].splitlines():
     print("code", main(line.split()))
 """

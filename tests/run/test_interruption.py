@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
 from ablab.transformer.stages.callbacks import MetricsCallback

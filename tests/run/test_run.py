@@ -15,11 +15,11 @@ import yaml
 from filelock import FileLock
 from safetensors.torch import load_file
 
-from ablab import identity
-from ablab.cli import main
 from ablab.code.code import Code, code
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.store.metrics import read_metrics
+from ablab.tasks import identity
 from tests.run.conftest import TINY, make_store, typed
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,10 @@ def test_nothing_is_trained_twice(store):
 
 
 def test_again_is_fast_since_torch_stays_away(store):
-    program = "import sys; from ablab.cli import main; code = main(sys.argv[1:]); print(code, 'torch' in sys.modules)"
+    program = (
+        "import sys; from ablab.commands.cli import main\n"
+        "code = main(sys.argv[1:]); print(code, 'torch' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, "train", *store.words],
         capture_output=True,

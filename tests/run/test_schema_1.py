@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.store.records import SCHEMA, Record
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed

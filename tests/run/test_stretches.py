@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
-from ablab.launchers.task import perform
 from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers.task import perform
 from ablab.transformer.stages.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
 

@@ -8,11 +8,11 @@ import shutil
 import pytest
 import torch
 
-from ablab.cli import main
-from ablab.plan import reopened
+from ablab.commands.cli import main
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import all_runs
+from ablab.tasks.plan import reopened
 from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.build import load_model
 from ablab.transformer.data.prepared import prepare

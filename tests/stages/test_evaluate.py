@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.judge.arms import set_scores
 from ablab.store.records import SharedSentences
 from ablab.store.run_folder import RunFolder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
 from ablab.transformer.build.training import build_objective
@@ -98,5 +98,8 @@ def test_what_cannot_be_drawn_is_said_in_one_line(line, tmp_path, monkeypatch, c
 
 
 def test_torch_is_not_needed(tmp_path):
-    program = f"import sys; from ablab.cli import main; main(['analyse', *{LINE!r}]); assert 'torch' not in sys.modules"
+    program = (
+        "import sys; from ablab.commands.cli import main\n"
+        f"main(['analyse', *{LINE!r}]); assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)

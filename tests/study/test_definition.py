@@ -2,11 +2,11 @@
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.plan import plan
 from ablab.study.definition import define
+from ablab.tasks.plan import plan
 from tests.study.conftest import STUDY
 from tests.study.pretend import pretend
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from filelock import FileLock
 
-from ablab.console import Console
 from ablab.run import run
 from ablab.store.failures import write_failure
 from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.locks import BusyError, locked
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of, link, register
+from ablab.tracking.console import Console
 
 
 def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):

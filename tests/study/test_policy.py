@@ -4,13 +4,13 @@ import io
 
 import pytest
 
-from ablab.console import Console
 from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.failures import write_failure
 from ablab.store.locks import locked
 from ablab.study.definition import define
 from ablab.sweep.progress import Board
 from ablab.sweep.sweep import Policy, _moved, sweep
+from ablab.tracking.console import Console
 from tests.study.conftest import SMALL
 from tests.study.pretend import pretend
 

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.judge.prospects import Noise, known_noise, prospects
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.study.definition import define
 from ablab.study.search import define_search

@@ -4,11 +4,11 @@ import io
 
 import pytest
 
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.judge.prospects import prospects
 from ablab.study.definition import define
 from ablab.sweep.sweep import Policy, sweep
+from ablab.tracking.console import Console
 from tests.study.searches.conftest import searched
 
 FILE = """

@@ -1,11 +1,11 @@
 """A sweep that finds runs of another study finished lets W&B find them in its own study too."""
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
-from ablab.console import Console
-from ablab.plan import plan
 from ablab.sweep.sweep import Policy, sweep
+from ablab.tasks.plan import plan
 from ablab.tracking.card import card_of_run, cards_of
+from ablab.tracking.console import Console
 from ablab.tracking.events import Events
 from tests.report.synthetic import fill
 from tests.tracking.seen import Seen

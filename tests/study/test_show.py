@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from tests.run.conftest import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def test_a_check_names_the_arm_that_cannot_be(capsys, tmp_path):
 
 def test_it_is_instant(tmp_path):
     program = (
-        "import sys; from ablab.cli import main\n"
+        "import sys; from ablab.commands.cli import main\n"
         "code = main(['study', *sys.argv[1:]])\n"
         "heavy = ('torch', 'pytorch_lightning', 'wandb', 'matplotlib', 'optuna')\n"
         "print(code, [name for name in heavy if name in sys.modules])"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
 from ablab.code.code import VERSION
+from ablab.commands.cli import main
 from ablab.errors import BAD_INPUT, DONE, FAILED
 from ablab.store.run_folder import RunFolder
 from tests.study.conftest import SMALL

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ablab.api import open as open_store
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.search.stopping import TrialHandle
 from ablab.study.definition import define

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ablab.api import open as open_store
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import Config
 from ablab.errors import UserError
 

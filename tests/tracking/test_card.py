@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.plan import plan
 from ablab.store.register import Register
 from ablab.store.store_id import STORE, store_id
 from ablab.study.definition import define
+from ablab.tasks.plan import plan
 from ablab.tracking.card import card_of_run, spoken
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.open import open_tracker

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.events import FOLDER, Events
 from ablab.tracking.tracker import RunCard, Tracker
@@ -229,7 +229,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, capsys, monkeypatch):
 @mlflow_only
 def test_a_server_that_is_not_there_costs_a_line(tmp_path, monkeypatch):
     from ablab.config import compose
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
     from ablab.tracking.open import open_tracker
 
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")

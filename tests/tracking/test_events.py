@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ablab import identity
 from ablab.config import compose
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from ablab.tasks import identity
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.open import Guarded
 from ablab.tracking.tracker import Tracker

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.reopen import reopen
 from ablab.errors import UserError
-from ablab.plan import plan
 from ablab.study.definition import define
+from ablab.tasks.plan import plan
 from ablab.tracking.open import check, open_tracker, ready, tracker_of
 
 LINES = '''

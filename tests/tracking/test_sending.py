@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.tracking import wandb
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.server import KNOWN

@@ -10,7 +10,7 @@ import pytest
 
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.identity import recipe
+from ablab.tasks.identity import recipe
 from ablab.transformer.training import compile as compiling_layers
 from ablab.transformer.training.compile import check_compiler
 from tests.training.compiling import COMPARED, COUNTED, STEPS

@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
-from ablab.identity import recipe
+from ablab.tasks.identity import recipe
 from ablab.transformer.build.training import build_objective
 from ablab.transformer.contracts import of_losses
 from ablab.transformer.data.batches import Batch

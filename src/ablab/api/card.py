@@ -8,11 +8,11 @@ from pydantic import Field
 
 from ablab.api.run import Run
 from ablab.errors import UserError
-from ablab.identity import parts_of
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.failures import Failure
 from ablab.store.records import Stretch, Strict
+from ablab.tasks.identity import parts_of
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 

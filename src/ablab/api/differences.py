@@ -5,8 +5,8 @@ from typing import Any
 from ablab.api.run import Run
 from ablab.code.differences import RecordedCode, comparable, made_by, same_code
 from ablab.errors import UserError
-from ablab.identity import differing
 from ablab.store.records import MAY_DIFFER, Record, Strict
+from ablab.tasks.identity import differing
 from ablab.tasks.registry import task_of
 from ablab.tasks.score import unlike
 

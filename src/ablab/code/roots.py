@@ -111,10 +111,10 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.config.smoke": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
-    "ablab.identity": "names recipes and evaluations",
-    "ablab.plan": "says what a run is before it begins",
+    "ablab.tasks.identity": "names recipes and evaluations",
+    "ablab.tasks.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",
-    "ablab.console": "watches",
+    "ablab.tracking.console": "watches",
     "ablab.text.Say": "tells a person a line",
     "ablab.tracking": "watches",
     "ablab.transformer.analysis.plot": "draws",
@@ -130,7 +130,7 @@ OUTSIDE: Mapping[str, str] = {
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
 
-SILENT = ("ablab.text.Say", "ablab.console.Console.say")
+SILENT = ("ablab.text.Say", "ablab.tracking.console.Console.say")
 """Types and methods that only tell a person a line: a statement that only calls one is no part of a digest."""
 
 UNUSED: Mapping[Stage, Mapping[str, str]] = {

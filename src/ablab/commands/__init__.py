@@ -1,1 +1,1 @@
-"""The commands, one file per verb: a function of the same name takes the remaining words and returns the exit code."""
+"""The command line and its verbs, a file each: a function of the same name takes words and returns the exit code."""

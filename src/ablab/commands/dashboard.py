@@ -6,13 +6,13 @@ from importlib.util import find_spec
 
 from ablab.commands.options import DashboardOptions
 from ablab.config import compose
-from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.report.dashboard.content import Content, content_of, last_report, unsent, without_wandb
 from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from ablab.study.study import Study
 from ablab.tasks.verbs import split_words
+from ablab.tracking.console import Console
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.wandb import share
 

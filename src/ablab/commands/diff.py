@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from ablab.api import open as open_store
 from ablab.api.differences import Pair, RunDifference, difference
 from ablab.commands.options import DiffOptions
-from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
 from ablab.fields import as_typed
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import say_json, split_words
+from ablab.text import aligned
+from ablab.tracking.console import Console
 
 
 def diff(arguments: Sequence[str]) -> int:

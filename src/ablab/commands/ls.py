@@ -14,14 +14,15 @@ from ablab.api.listing import Listed, check_columns, listing, table_of
 from ablab.api.run import DAMAGED, Run
 from ablab.commands.options import LsOptions
 from ablab.config.schema import DEFAULT
-from ablab.console import Console, aligned
 from ablab.errors import DONE, UserError
-from ablab.identity import parts_of
 from ablab.store.conditions import near_miss
 from ablab.store.garbage import uncollected
+from ablab.tasks.identity import parts_of
 from ablab.tasks.registry import known_scores, task_named, task_recorded
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import read_words, say_json
+from ablab.text import aligned
+from ablab.tracking.console import Console
 
 BEFORE, AFTER = ("id", "state", "seed"), ("ended", "name")
 """The columns of a table around its scores, unless others are asked for."""

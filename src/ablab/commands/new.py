@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.commands.options import NewOptions
-from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.files import write_text
 from ablab.tasks.verbs import read_words
+from ablab.tracking.console import Console
 
 TEMPLATES = Path(__file__).parent / "template"
 NEXT = {

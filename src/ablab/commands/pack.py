@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import PackOptions
-from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
@@ -17,6 +16,7 @@ from ablab.store.stamps import TRAILER, write_stamp
 from ablab.study.definition import define
 from ablab.tasks.verbs import split_words
 from ablab.text import program
+from ablab.tracking.console import Console
 
 
 def pack(arguments: Sequence[str]) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 
 from ablab.commands.options import ReportOptions
 from ablab.config.overrides import UnknownKeyError
-from ablab.console import Console, aligned
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
 from ablab.judge.document import Document
@@ -37,6 +36,8 @@ from ablab.study.study import Study
 from ablab.sweep.summary import open_study_tracker
 from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
+from ablab.text import aligned
+from ablab.tracking.console import Console
 
 
 def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:

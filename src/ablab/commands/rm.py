@@ -7,10 +7,10 @@ from ablab.api import open as open_store
 from ablab.api.removal import ASIDE, RemovedRuns, erase, find_superseded, restore, set_aside, superseded
 from ablab.commands.options import RmOptions
 from ablab.commands.show import size_of
-from ablab.console import Console
 from ablab.errors import DONE, UserError
 from ablab.store.conditions import near_miss
 from ablab.tasks.verbs import read_words, say_json
+from ablab.tracking.console import Console
 
 
 def rm(arguments: Sequence[str]) -> int:

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from ablab.api import open as open_store
 from ablab.api.card import ShownRun, card
 from ablab.commands.options import ShowOptions
-from ablab.console import Console, duration
 from ablab.errors import DONE
 from ablab.tasks.registry import task_named
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.task import written
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import how_many, program
+from ablab.text import duration, how_many, program
+from ablab.tracking.console import Console
 
 
 def show(arguments: Sequence[str]) -> int:

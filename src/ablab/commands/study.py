@@ -11,10 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from ablab.commands.options import StudyOptions
-from ablab.console import Console, aligned, duration
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.identity import condition_id, differing
 from ablab.judge.ends import given_up
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
@@ -28,8 +26,10 @@ from ablab.sweep.hydra_words import check_hydra, hydra_words
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_report import show_search
 from ablab.sweep.summary import table_lines
+from ablab.tasks.identity import condition_id, differing
 from ablab.tasks.verbs import split_words
-from ablab.text import how_many, program
+from ablab.text import aligned, duration, how_many, program
+from ablab.tracking.console import Console
 
 REFRESH = 1.0
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from ablab.commands.options import SyncOptions
 from ablab.commands.outputs import ToSend, Unsent
 from ablab.config import compose
-from ablab.console import Console
 from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
@@ -16,6 +15,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import how_many
 from ablab.tracking.card import cards_of
+from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 from ablab.tracking.server import check_login, out_of_reach

@@ -4,9 +4,9 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ablab.code.machine import place
 from ablab.commands.habits import MANY, show, take_flags
 from ablab.errors import DONE, INTERRUPTED, UserError
-from ablab.threads import place
 
 if TYPE_CHECKING:
     from ablab.tasks.task import Task
@@ -48,9 +48,9 @@ def _lead(arguments: Sequence[str], size: int) -> int:
 
 def _train(arguments: Sequence[str], size: int) -> int:
     from ablab.config import compose
-    from ablab.console import Console
-    from ablab.plan import plan
     from ablab.run import run
+    from ablab.tasks.plan import plan
+    from ablab.tracking.console import Console
     from ablab.tracking.open import check
 
     composed = compose(arguments)

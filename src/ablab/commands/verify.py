@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 from ablab.commands.options import VerifyOptions
 from ablab.commands.outputs import Verified
-from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, checked
@@ -24,6 +23,7 @@ from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import how_many
+from ablab.tracking.console import Console
 
 
 def verify(arguments: Sequence[str]) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ablab.identity import differing
 from ablab.judge.document import ArmLine, RunLine, SetLine, Span
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.metrics import Measure, Progress
@@ -20,6 +19,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
 from ablab.statistics.proportions import share
 from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
+from ablab.tasks.identity import differing
 from ablab.tasks.score import Score
 from ablab.text import have
 

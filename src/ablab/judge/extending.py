@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ablab.console import aligned, duration
 from ablab.judge.claims import judge
 from ablab.judge.document import ClaimLine, LookLine
 from ablab.judge.format import interval_text, percent, signed
@@ -13,6 +12,7 @@ from ablab.study.claims import Settled
 from ablab.study.experiment import Added
 from ablab.study.extending import Extension, extensions
 from ablab.study.study import Study
+from ablab.text import aligned, duration
 
 HOUR = 3600.0
 

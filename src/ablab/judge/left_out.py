@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import UserError
-from ablab.identity import run_id
 from ablab.judge.document import Span
 from ablab.judge.evidence import observed
 from ablab.judge.format import interval_text, p_words, signed
@@ -19,6 +18,7 @@ from ablab.statistics.paired import MINIMUM_SEEDS, of_differences
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.tasks.identity import run_id
 from ablab.text import counted, how_many
 
 MOST_COMPARED = 3

@@ -8,7 +8,6 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
-from ablab.identity import condition_id, distinct
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
@@ -17,6 +16,7 @@ from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.tasks.identity import condition_id, distinct
 from ablab.tasks.registry import known_scores, task_recorded
 
 

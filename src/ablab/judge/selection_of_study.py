@@ -15,7 +15,6 @@ from ablab.judge.metrics import measures
 from ablab.judge.registration import Registered, called
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
-from ablab.plan import Planned
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
@@ -24,6 +23,7 @@ from ablab.study.extending import MOST_CLAIMS, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
+from ablab.tasks.plan import Planned
 from ablab.text import counted, how_many
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.console import Console
 from ablab.store.chain import Chain
 from ablab.store.records import Strict
 from ablab.store.stamps import HeldStamp
 from ablab.text import how_many
+from ablab.tracking.console import Console
 
 
 class StampVerified(Strict):

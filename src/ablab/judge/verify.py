@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field
 
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.judge.flaws import NO_REGISTER, broken, is_history
@@ -17,6 +16,7 @@ from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.registry import task_of
+from ablab.tracking.console import Console
 
 
 class RunVerified(Strict):

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
-from ablab.console import duration
 from ablab.judge.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
 from ablab.store.records import SharedSentences
-from ablab.text import how_many
+from ablab.text import duration, how_many
 
 FILL = "*fill in:*"
 ABOUT = (

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from ablab.console import duration
 from ablab.judge.both_ways import SAME, UNDECIDED, by_tuning, is_tuned
 from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign
 from ablab.judge.failures import RANK
@@ -13,6 +12,7 @@ from ablab.report.shown import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
 from ablab.study.claims import EXPECTED
+from ablab.text import duration
 
 
 def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:

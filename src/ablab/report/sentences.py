@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from ablab.console import duration
 from ablab.judge.build import findings
 from ablab.judge.document import TUNING, ClaimLine, Document, Setup
 from ablab.judge.evidence import chosen
@@ -16,7 +15,7 @@ from ablab.statistics.moderated import VERSION
 from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
 from ablab.tasks.task import FAILURES
-from ablab.text import how_many, program
+from ablab.text import duration, how_many, program
 
 
 def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:

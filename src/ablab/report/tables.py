@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ablab.console import duration
 from ablab.judge.document import (
     ArmLine,
     Beside,
@@ -20,6 +19,7 @@ from ablab.judge.document import (
 )
 from ablab.judge.format import interval_text, number, p_text, signed
 from ablab.report.claim_words import advice_words, claimed, condition_words, hypothesis
+from ablab.text import duration
 
 
 @dataclass(frozen=True)

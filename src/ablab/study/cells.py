@@ -8,11 +8,11 @@ from ablab.config import Composed, compose_arm
 from ablab.config.keys import all_fields, fields_beside, key_of
 from ablab.errors import UserError
 from ablab.fields import Role, flatten
-from ablab.plan import plan
 from ablab.search.space import EVALUATION_GROUPS, RUNTIME_GROUPS
 from ablab.study.claims import Settled, check_measured, check_scale
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
+from ablab.tasks.plan import plan
 from ablab.tasks.score import Recipe
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import Field
 
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.study.contrasts import ContrastTerm, compared
 from ablab.study.experiment import Expectation
 from ablab.study.grid import Grid
+from ablab.tasks.plan import Planned
 from ablab.tasks.registry import keys_of_curves, task_of
 from ablab.tasks.score import Recipe, alike, unlike
 

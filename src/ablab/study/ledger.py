@@ -14,8 +14,6 @@ from filelock import FileLock
 
 from ablab.code.differences import other_origin
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
-from ablab.identity import condition_id
-from ablab.plan import Planned
 from ablab.statistics.moderated import VERSION
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
@@ -27,6 +25,8 @@ from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import check_own, is_edit
+from ablab.tasks.identity import condition_id
+from ablab.tasks.plan import Planned
 
 
 class State(str, Enum):

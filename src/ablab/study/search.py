@@ -12,7 +12,6 @@ from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, choices
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
-from ablab.plan import Planned, plan
 from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of, validated
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels, parsed
 from ablab.study.cells import cells_of, check_all_measured, check_distinct
@@ -23,6 +22,7 @@ from ablab.study.grid import grid_of
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile, check_own
 from ablab.study.typed import check_of_runs, line_beside, parse_words, planned_seeds, seeds_of
+from ablab.tasks.plan import Planned, plan
 from ablab.tasks.registry import task_in_words
 from ablab.tasks.score import Recipe, alike, unlike
 from ablab.tasks.task import Task

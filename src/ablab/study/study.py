@@ -6,13 +6,13 @@ from functools import cached_property
 from pathlib import Path
 
 from ablab.files import json_digest
-from ablab.plan import Planned
 from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
 from ablab.study.tuning import Tuned
+from ablab.tasks.plan import Planned
 from ablab.tasks.task import Task
 
 

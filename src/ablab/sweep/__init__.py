@@ -1,1 +1,1 @@
-"""The sweep: the runs of a study or a search that are left, done, watched and summed up."""
+"""The sweep: the runs of a study or a search that are left, launched, watched and summed up."""

@@ -6,10 +6,10 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from ablab.console import Console
 from ablab.files import read_json, write_json
-from ablab.identity import condition_id
 from ablab.study.study import Cell, Study
+from ablab.tasks.identity import condition_id
+from ablab.tracking.console import Console
 
 Tried = dict[str, Any]
 """parameters, seconds_per_step, total_steps, None for what a task does not know; or error."""
@@ -69,7 +69,7 @@ def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[s
 
 def _try(words: tuple[str, ...]) -> Tried:
     from ablab.config import compose
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
 
     try:
         planned = plan(compose(words))

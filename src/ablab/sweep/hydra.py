@@ -7,15 +7,15 @@ from typing import Any, Protocol
 from ablab.code.folders import PRIMARY
 from ablab.config import Config
 from ablab.config.values import own_hydra
-from ablab.console import Console
 from ablab.errors import DONE, UserError
-from ablab.launchers.task import perform
 from ablab.search.settings import Settings
 from ablab.study.definition import define
 from ablab.study.search import define_search
 from ablab.sweep.hydra_words import check_hydra, hydra_words
+from ablab.sweep.launchers.task import perform
 from ablab.sweep.search_sweep import search_trials
 from ablab.sweep.sweep import Launch, policy_of, sweep
+from ablab.tracking.console import Console
 
 
 class RunLauncher(Protocol):

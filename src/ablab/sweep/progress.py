@@ -8,14 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ablab.console import duration
 from ablab.search.trials import Trial, Trials, best_so_far, counts_of
 from ablab.store.failures import Failure
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
 from ablab.tasks.task import written
-from ablab.text import counted
+from ablab.text import counted, duration
 
 COLOURS = {
     State.FINISHED: "green",

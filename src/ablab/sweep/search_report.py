@@ -11,7 +11,6 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
-from ablab.console import Console, aligned
 from ablab.errors import UserError
 from ablab.files import write_json, write_text
 from ablab.search.settings import Objective, objectives_of
@@ -21,7 +20,8 @@ from ablab.store.records import now
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.plots import draw_front, draw_history
-from ablab.text import program
+from ablab.text import aligned, program
+from ablab.tracking.console import Console
 from ablab.tracking.open import opened
 
 TRIALS = "trials.csv"

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ablab.console import Console
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, UserError
 from ablab.search.settings import validated
 from ablab.search.stopping import TrialHandle
@@ -19,6 +18,7 @@ from ablab.study.study import Cell
 from ablab.sweep.progress import SearchBoard
 from ablab.sweep.search_report import closing_lines, objectives_in, write_report
 from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
+from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
 

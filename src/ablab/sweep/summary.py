@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ablab.console import aligned, duration
 from ablab.errors import is_installed
 from ablab.files import write_text
 from ablab.store.index import index_of
@@ -21,6 +20,7 @@ from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
+from ablab.text import aligned, duration
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 

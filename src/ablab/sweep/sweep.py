@@ -9,7 +9,6 @@ from typing import Literal, Protocol
 
 from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
-from ablab.console import Console
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
@@ -23,6 +22,7 @@ from ablab.sweep.check import check, has_passed
 from ablab.sweep.progress import Board, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.text import counted, how_many, program
+from ablab.tracking.console import Console
 from ablab.tracking.open import join, ready
 
 RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}

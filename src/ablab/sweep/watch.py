@@ -5,13 +5,13 @@ from contextlib import nullcontext
 
 from rich.live import Live
 
-from ablab.console import Console
 from ablab.errors import BUSY, UNSUITABLE, UserError
-from ablab.launchers.base import Ending, Job, Launcher
 from ablab.study.ledger import State
 from ablab.study.study import Cell
+from ablab.sweep.launchers.base import Ending, Job, Launcher
 from ablab.sweep.progress import NEVER_AGAIN, Board, ended_line
 from ablab.sweep.sweep import OnEnd
+from ablab.tracking.console import Console
 
 REFRESH = 1.0
 """Seconds between two reads of the store."""

@@ -1,1 +1,1 @@
-"""What a run is: the interface of a task, the scores that it declares, and the verbs: all the platform knows of it."""
+"""What a run is: the interface of a task, the scores it declares, the plan and the identity of a run, and the verbs."""

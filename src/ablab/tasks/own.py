@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ablab import identity
 from ablab.code.code import code
 from ablab.code.machine import provenance
 from ablab.config.kinds import outside_parts
@@ -22,6 +21,7 @@ from ablab.files import read_json, sha256, write_json
 from ablab.store.metrics import MetricsFile
 from ablab.store.records import Cost, Evaluation, Record, Selected, now
 from ablab.store.run_folder import STATE
+from ablab.tasks import identity
 from ablab.tasks.score import Place
 from ablab.tasks.task import ScoredValidation, Stops, Task
 

@@ -1,1 +1,1 @@
-"""Experiment trackers, such as Weights & Biases, that show a run while it goes on."""
+"""What shows a run while it goes on: the console, and experiment trackers such as Weights & Biases."""

@@ -8,9 +8,9 @@ from ablab.code.code import code_digest
 from ablab.code.machine import commit
 from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.store_id import store_id
+from ablab.tasks.plan import Planned
 from ablab.tracking.events import STUDIES, events_of
 from ablab.tracking.tracker import RunCard
 

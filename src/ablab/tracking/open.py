@@ -9,8 +9,8 @@ from ablab.code.load import construct, load
 from ablab.config.kinds import part_of
 from ablab.config.options import Logger
 from ablab.errors import UserError
-from ablab.plan import Planned
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.plan import Planned
 from ablab.tracking.card import card, card_of_run
 from ablab.tracking.tracker import RunCard, Tracker, closing
 

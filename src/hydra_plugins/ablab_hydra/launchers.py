@@ -1,4 +1,4 @@
-"""Hydra launchers local, ray, submitit_local and submitit_slurm: adapters of ablab.launchers."""
+"""Hydra launchers local, ray, submitit_local and submitit_slurm: adapters of ablab.sweep.launchers."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -13,12 +13,12 @@ from omegaconf import DictConfig
 
 if TYPE_CHECKING:
     from ablab.config import Config
-    from ablab.console import Console
-    from ablab.launchers.base import Ending
-    from ablab.launchers.base import Launcher as RunLauncher
     from ablab.study.study import Cell
+    from ablab.sweep.launchers.base import Ending
+    from ablab.sweep.launchers.base import Launcher as RunLauncher
     from ablab.sweep.progress import Board
     from ablab.sweep.sweep import Launch, OnEnd
+    from ablab.tracking.console import Console
 
 
 class StudyLauncher(Launcher):
@@ -77,8 +77,8 @@ class StudyLauncher(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Launch runs for any other sweeper."""
         from ablab.config import compose
-        from ablab.launchers.base import Job
-        from ablab.plan import plan
+        from ablab.sweep.launchers.base import Job
+        from ablab.tasks.plan import plan
 
         planned = [plan(compose(words)) for words in job_overrides]
         jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
@@ -115,7 +115,7 @@ class LocalLauncher(StudyLauncher):
     """Executes runs as processes of this machine."""
 
     def __init__(self, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> None:
-        from ablab.launchers.local import Places
+        from ablab.sweep.launchers.local import Places
 
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
         self.jobs = self.places.jobs
@@ -141,7 +141,7 @@ class LocalLauncher(StudyLauncher):
                 )
 
     def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
-        from ablab.launchers.local import LocalProcesses
+        from ablab.sweep.launchers.local import LocalProcesses
 
         return LocalProcesses(replace(self.places, jobs=jobs or self.places.jobs), on_end, on_poll)
 
@@ -180,7 +180,7 @@ class RayLauncher(StudyLauncher):
         jobs: int | None,
         retries: int,
     ) -> None:
-        from ablab.launchers.ray import Resources
+        from ablab.sweep.launchers.ray import Resources
 
         self.address, self.jobs = address, jobs
         self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
@@ -190,7 +190,7 @@ class RayLauncher(StudyLauncher):
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
     def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
-        from ablab.launchers.ray import RayTasks
+        from ablab.sweep.launchers.ray import RayTasks
 
         return RayTasks(self.address, self.resources, jobs, on_end, on_poll)
 
@@ -245,7 +245,7 @@ class SubmititLauncher(StudyLauncher):
     """Executes runs as jobs of a queue."""
 
     def __init__(self, cluster: Any, cpus_per_task: int, jobs: int | None, **parameters: Any) -> None:
-        from ablab.launchers.slurm import Queue
+        from ablab.sweep.launchers.slurm import Queue
 
         given = {key: value for key, value in parameters.items() if value is not None}
         self.queue, self.jobs = Queue(cluster, cpus_per_task, jobs, given), jobs
@@ -256,7 +256,7 @@ class SubmititLauncher(StudyLauncher):
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
     def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
-        from ablab.launchers.slurm import SubmititJobs
+        from ablab.sweep.launchers.slurm import SubmititJobs
 
         return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_poll)
 

@@ -16,12 +16,12 @@ from hydra_plugins.ablab_hydra.launchers import StudyLauncher
 
 if TYPE_CHECKING:
     from ablab.config import Config
-    from ablab.console import Console
     from ablab.study.ledger import LedgerEntry
     from ablab.study.study import Cell
     from ablab.sweep.hydra import RunLauncher, TypedLine
     from ablab.sweep.progress import Board
     from ablab.sweep.sweep import Launch, OnEnd
+    from ablab.tracking.console import Console
 
 
 class StudySweeper(Sweeper):
@@ -89,8 +89,8 @@ def _code_of(result: JobReturn) -> int | None:
 def _note(entry: "LedgerEntry", result: JobReturn) -> None:
     """Record a failure that is not in the store, since the run failed before it could write."""
     from ablab.errors import BUSY, DONE, INTERRUPTED, STOPPED
-    from ablab.launchers.base import note_failure
     from ablab.study.ledger import State
+    from ablab.sweep.launchers.base import note_failure
 
     raised = result.status is not JobStatus.COMPLETED
     if entry.state is State.FAILED or (not raised and result.return_value in (DONE, BUSY, INTERRUPTED, STOPPED)):

@@ -4,7 +4,6 @@ import io
 
 import pytest
 
-from ablab.console import Console
 from ablab.search.settings import of_hydra
 from ablab.store.failures import write_failure
 from ablab.store.run_folder import RunFolder
@@ -12,6 +11,7 @@ from ablab.study.search import define_search
 from ablab.sweep.search_report import known_trials
 from ablab.sweep.search_sweep import search_trials
 from ablab.sweep.sweep import Policy
+from ablab.tracking.console import Console
 from tests.run.conftest import TINY
 from tests.study.pretend import pretend
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.cli import main
+from ablab.commands.cli import main
 from ablab.commands.sync import unsent
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_of_study import of_study

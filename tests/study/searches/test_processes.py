@@ -12,11 +12,11 @@ import pytest
 
 from ablab.config import compose
 from ablab.errors import DONE, STOPPED
-from ablab.launchers.task import perform
-from ablab.plan import plan
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers.task import perform
 from ablab.sweep.search_report import known_trials
 from ablab.sweep.search_sweep import _handle_of, open_trials
+from ablab.tasks.plan import plan
 from tests.study.searches.conftest import SPACE, WORDS, done, outcomes, searched
 
 ROOT = Path(__file__).parents[3]

@@ -21,7 +21,7 @@ from ablab.fields import (
     WholeNumber,
     as_typed,
 )
-from ablab.plan import PlannedRun
+from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
 from ablab.transformer.config.options import (
     PARTS,

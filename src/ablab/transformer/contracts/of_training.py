@@ -7,10 +7,10 @@ from math import isfinite
 from pathlib import Path
 
 from ablab.config import compose
-from ablab.console import Console
 from ablab.files import sha256
-from ablab.plan import plan
 from ablab.store.run_folder import SELECTED
+from ablab.tasks.plan import plan
+from ablab.tracking.console import Console
 from ablab.transformer.build.training import build_objective
 from ablab.transformer.config.schema import TranslationConfig, plan_of_translation
 from ablab.transformer.contracts.laws import BrokenError, Law, require

@@ -19,8 +19,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
+from ablab.code.machine import cores
 from ablab.errors import LostError
-from ablab.threads import cores
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

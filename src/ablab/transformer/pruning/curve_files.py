@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.files import write_text
-from ablab.identity import distinct
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve, Point
 from ablab.store.run_folder import RunFolder
+from ablab.tasks.identity import distinct
 from ablab.transformer.pruning.plot import HEADS, Line, draw, lines_of, remaining
 
 MEASURED = (

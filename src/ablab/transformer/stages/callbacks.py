@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ablab.console import Console
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
 from ablab.store.custody import TOKENIZERS
 from ablab.store.heartbeat import Heartbeat
@@ -17,6 +16,7 @@ from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.tasks.task import ScoredValidation, Stops
+from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from ablab.console import Console
+from ablab.tracking.console import Console
 from ablab.transformer.training.callbacks import Callback, Measurements
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.training.validation import Validation, Validator

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from ablab import identity
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.files import read_json, write_json
 from ablab.store.records import Curve, Evaluation, Point, Record, now
+from ablab.tasks import identity
 from ablab.transformer.build import build_head_strategy, build_strategy, load_model, set_threads
 from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
 from ablab.transformer.config.recipe import evaluation as evaluation_of

@@ -12,15 +12,15 @@ from ablab.code.code import read_sources
 from ablab.code.load import load
 from ablab.code.machine import fast_bfloat16, provenance
 from ablab.config.kinds import outside_parts
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import sha256
-from ablab.identity import condition_id
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Cost, Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
+from ablab.tasks.identity import condition_id
 from ablab.tasks.task import Stops
+from ablab.tracking.console import Console
 from ablab.transformer.build import (
     Start,
     begin_stretch,

@@ -22,8 +22,8 @@ from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.distributed_c10d import _abort_process_group
 from torch.distributed.rendezvous import rendezvous
 
+from ablab.code.machine import place
 from ablab.errors import FAILED, LostError
-from ablab.threads import place
 from ablab.transformer.training.distributed import ProcessGroup
 from ablab.transformer.training.validation import Validation
 

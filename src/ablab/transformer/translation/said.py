@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from ablab.console import duration
 from ablab.store.records import Curve, Evaluation, Point, Record
-from ablab.text import program
+from ablab.text import duration, program
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ablab.config import Composed
-from ablab.console import Console
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
+from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.recipe import curve, evaluation, recipe

@@ -10,15 +10,15 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ablab.config.groups import groups
-from ablab.console import Console
 from ablab.errors import UserError, choices
-from ablab.plan import reopened
 from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
+from ablab.tasks.plan import reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
+from ablab.tracking.console import Console
 from ablab.transformer.config.schema import PlannedTranslation, plan_of_translation, settings_of_translation
 from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
 from ablab.transformer.translation.verbs.options import AnalyseOptions

@@ -7,10 +7,10 @@ from ablab.code.load import failure_of
 from ablab.config import compose, compose_arm
 from ablab.config.kinds import outside_parts
 from ablab.config.schemas import part_groups
-from ablab.console import Console
 from ablab.errors import DONE, FAILED, UserError
 from ablab.store.records import Strict
 from ablab.tasks.verbs import say_json, split_words
+from ablab.tracking.console import Console
 from ablab.transformer.config.schema import TranslationConfig, settings_of_translation
 from ablab.transformer.translation.verbs.options import CheckOptions
 

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.config.groups import default_choices
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import sha256
-from ablab.plan import reopened
 from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
 from ablab.store.run_folder import CARD
+from ablab.tasks.plan import reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
+from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 from ablab.transformer.config.options import RulePruning, removes_heads
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, plan_of_translation

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ablab.console import Console
 from ablab.errors import UserError, choices
 from ablab.files import sha256
 from ablab.store.records import Record
 from ablab.store.run_folder import SELECTED, RunFolder, all_runs
 from ablab.tasks.verbs import read_words
+from ablab.tracking.console import Console
 from ablab.transformer.translation.verbs.options import SelfcheckOptions
 
 LINE = (
@@ -27,7 +27,7 @@ LINE = (
 )
 """Settings with every random component active and with gradient accumulation."""
 
-SOURCE = "import sys; from ablab.cli import main; sys.exit(main(['train', *sys.argv[1:]]))"
+SOURCE = "import sys; from ablab.commands.cli import main; sys.exit(main(['train', *sys.argv[1:]]))"
 KINDS = ("resume",)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ablab.code.machine import cores
 from ablab.config.compose import idle
-from ablab.console import Console
 from ablab.errors import UserError
 from ablab.files import lines_of, text_of
 from ablab.store.records import n_best_lines
 from ablab.tasks.verbs import read_words
-from ablab.threads import cores
+from ablab.tracking.console import Console
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 from ablab.transformer.pruning.saved_model import SavedModel, as_read, find_model
 from ablab.transformer.translation.verbs.export import export_folder

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 from ablab.store.failures import Kind
+from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """Slurm states of jobs that could not record a failure themselves; any other state is a kill."""
@@ -154,7 +154,7 @@ class SubmittedWork:
 
     def __call__(self) -> int:
         """Execute the run and return its exit code."""
-        from ablab.launchers.task import into, perform
+        from ablab.sweep.launchers.task import into, perform
 
         into(self.log)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")

@@ -1,9 +1,6 @@
 """Console output of a run: progress bars, a line per validation, and a table of results at the end."""
 
-import re
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -16,7 +13,7 @@ from rich.text import Text
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.task import Task
-from ablab.text import visible
+from ablab.text import aligned, visible
 
 
 class Console:
@@ -120,56 +117,6 @@ class _Total(ProgressColumn):
         return Text("" if task.total is None else f"of {task.total:,.0f}")
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
-    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off.
-
-    On a terminal that is too narrow, texts are folded within their columns.
-    """
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    _narrow(widths, left)
-    for row in rows:
-        folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
-        for number in range(max(map(len, folded))):
-            cells = [lines[number] if number < len(lines) else "" for lines in folded]
-            yield "  ".join(
-                cell.ljust(width) if column < left else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
-
-
-NARROWEST = 14
-"""Columns below which no text is folded."""
-
-
-def terminal_columns() -> int | None:
-    """Return the width of the terminal; None for a file or a pipe, which have none, whatever COLUMNS says."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def _narrow(widths: list[int], left: int) -> None:
-    """Take from the widest columns of text what the terminal lacks."""
-    columns = terminal_columns()
-    if columns is None:
-        return
-    lacking = sum(widths) + 2 * (len(widths) - 1) - columns
-    texts = range(min(left, len(widths)))
-    while lacking > 0 and texts and max(widths[column] for column in texts) > NARROWEST:
-        widths[max(texts, key=lambda column: widths[column])] -= 1
-        lacking -= 1
-
-
-def _folded(cell: str, width: int) -> list[str]:
-    """Return the lines of a cell, folded after spaces and commas, or anywhere in a word that is too long."""
-    lines = [""]
-    for piece in re.findall(r"[^\s,]*[\s,]+|[^\s,]+", cell):
-        if lines[-1] and len(lines[-1] + piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-        while len(lines[-1].rstrip()) > width:
-            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
-    return [line.rstrip() for line in lines]
-
-
 def _rows(task: Task, record: Record, evaluation: Any, *, smoke: bool) -> Iterator[tuple[str, str]]:
     yield "run", f"{record.run_id}  {record.name}"
     if smoke:
@@ -179,13 +126,3 @@ def _rows(task: Task, record: Record, evaluation: Any, *, smoke: bool) -> Iterat
     if record.mixed is not None:
         yield "mixed", f"{record.mixed} changed while it was trained, in {len(record.stretches)} stretches"
     yield from task.rows(record, evaluation)
-
-
-def duration(seconds: float) -> str:
-    """Format seconds as `48 s`, `9 min 58 s` or `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

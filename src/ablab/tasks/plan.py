@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from ablab import identity
 from ablab.config import Composed, Config
 from ablab.config.groups import default_choices
 from ablab.config.reopen import reopen
@@ -15,6 +14,7 @@ from ablab.errors import UserError
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from ablab.tasks import identity
 from ablab.tasks.registry import task_of_option
 from ablab.tasks.task import Task
 

@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ablab.code.machine import cores
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
-from ablab.threads import cores
+from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _listed(resources: Mapping[str, float]) -> str:
 
 def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
     """Execute a run in a process of the cluster, in the user's working folder, with all output in the run's log."""
-    from ablab.launchers.task import into, perform
+    from ablab.sweep.launchers.task import into, perform
 
     os.chdir(folder)
     os.environ.update(environment)

@@ -12,10 +12,10 @@ from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
+from ablab.code.machine import cores
 from ablab.errors import UserError
-from ablab.launchers import task
-from ablab.launchers.base import POLL_SECONDS, Ending, Job, Launcher, cause_of
-from ablab.threads import cores
+from ablab.sweep.launchers import task
+from ablab.sweep.launchers.base import POLL_SECONDS, Ending, Job, Launcher, cause_of
 
 
 @dataclass(frozen=True)

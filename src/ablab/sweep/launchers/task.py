@@ -28,7 +28,7 @@ from ablab.store.failures import kind_of, write_failure
 from ablab.tasks.registry import task_in_words
 
 if TYPE_CHECKING:
-    from ablab.plan import Planned
+    from ablab.tasks.plan import Planned
 
 
 def preloaded(words: Sequence[str]) -> list[str]:
@@ -36,14 +36,14 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
     Runs of a task that needs no torch do without.
     """
-    return [*task_in_words(words).modules, "ablab.launchers.task", "ablab.config.values"]
+    return [*task_in_words(words).modules, "ablab.sweep.launchers.task", "ablab.config.values"]
 
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
-    from ablab.console import Console
     from ablab.run import run
     from ablab.store.records import now
+    from ablab.tracking.console import Console
 
     try:
         planned = _planned(words)
@@ -95,7 +95,7 @@ def _of_another_run(run_id: str, log: Path) -> int:
 def _planned(words: Sequence[str]) -> "Planned":
     """Plan the run. A resumed run takes the threads of its checkpoint, not those that this launcher has for it."""
     from ablab.config import compose
-    from ablab.plan import plan
+    from ablab.tasks.plan import plan
 
     planned = plan(compose(words))
     if planned.folder.continues and planned.config.trainer.accelerator == "cpu":

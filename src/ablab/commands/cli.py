@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ablab.code.folders import VARIABLE, take_folders
+from ablab.code.machine import wait_politely
 from ablab.commands.habits import VERSION, as_meant, version
 from ablab.errors import (
     BAD_INPUT,
@@ -22,7 +23,6 @@ from ablab.errors import (
 from ablab.files import OF_THE_DISK, one_line
 from ablab.tasks.verbs import VERBS, command_of
 from ablab.text import shortened, visible
-from ablab.threads import wait_politely
 
 HELP = ("-h", "--help")
 
