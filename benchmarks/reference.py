@@ -12,10 +12,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ablab import errors
-from ablab.commands.help import option_lines
+from ablab.commands.help import fields_of_group, listed_fields, option_lines
 from ablab.config.groups import default_choices, groups, option_files, option_values
 from ablab.config.kinds import class_of
-from ablab.config.listing import fields_of_group, listed_fields
 from ablab.fields import Group, is_group
 from ablab.tasks.verbs import VERBS, options_of
 from ablab.transformer.config.schema import TranslationConfig

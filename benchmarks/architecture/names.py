@@ -91,7 +91,7 @@ ADDITIONS = (
     Addition(
         "task with settings that no other has",
         ("ablab.transformer.translation.task.Translation", "ablab.config.schema.Config"),
-        ("ablab.config.schemas.SCHEMAS",),
+        ("ablab.config.schema.SCHEMAS",),
         "conf/task",
     ),
     Addition("norm", ("ablab.transformer.model.norms.ScaleNorm",), (), "conf/norm"),
@@ -139,7 +139,7 @@ ADDITIONS = (
 QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an option's class come from, and what is it handed?",
-        ("ablab.code.find.find_part", "ablab.code.load.construct", "ablab.config.schemas.part_groups"),
+        ("ablab.code.find.find_part", "ablab.code.load.construct", "ablab.config.schema.part_groups"),
     ),
     (
         "Where is ScaleNorm's g set?",

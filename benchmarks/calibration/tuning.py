@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ablab.judge.both_ways import POSITIVE, SAME, UNDECIDED, are_shown, together
+from ablab.judge.tuned import POSITIVE, SAME, UNDECIDED, are_shown, together
 from ablab.statistics.moderated import Moderated, moderated, moderated_contrast
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Case, Verdict, verdicts

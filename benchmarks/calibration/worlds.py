@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from ablab.judge.conditions import conditions
+from ablab.judge.estimates import conditions
 from ablab.statistics import student
+from ablab.statistics.conditions import WILD, medians, near_failures
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import borrowed, moderated, prior
-from ablab.statistics.scatter import WILD, medians, near_failures
 from ablab.statistics.sequential import Boundary
 from ablab.statistics.student import Floats
 from benchmarks.calibration.jobs import SEED, SEEDS

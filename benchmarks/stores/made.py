@@ -18,8 +18,7 @@ from ablab.code.code import code_digest
 from ablab.code.machine import provenance
 from ablab.store.records import now
 from ablab.store.register import REGISTER, Entry, line_digest
-from ablab.store.stored_code import without_definitions
-from ablab.store.stored_text import StoredText, keep_text
+from ablab.store.shared import StoredText, keep_text, without_definitions
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import Cell, Study

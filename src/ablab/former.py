@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.store.stored_code": "ablab.store.shared",
     "ablab.console": "ablab.tracking.console",
     "ablab.cli": "ablab.commands.cli",
     "ablab.launchers": "ablab.sweep.launchers",
@@ -28,6 +29,27 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has; a module goes before the package that it is in."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.judge.format": "ablab.text",
+    "ablab.judge.conditions": "ablab.judge.estimates",
+    "ablab.study.tuning_study": "ablab.study.definition",
+    "ablab.sweep.hydra_words": "ablab.sweep.hydra",
+    "ablab.code.roots": "ablab.code.code",
+    "ablab.config.listing": "ablab.commands.help",
+    "ablab.config.schemas": "ablab.config.schema",
+    "ablab.report.shown": "ablab.report.plain_words",
+    "ablab.study.contrasts": "ablab.study.claims",
+    "ablab.store.garbage": "ablab.code.machine",
+    "ablab.store.store_id": "ablab.tracking.card",
+    "ablab.store.stored_text": "ablab.store.shared",
+    "ablab.judge.both_ways": "ablab.judge.tuned",
+    "ablab.judge.stamped": "ablab.judge.verify",
+    "ablab.statistics.sentences": "ablab.statistics.resampling",
+    "ablab.statistics.scatter": "ablab.statistics.conditions",
+    "ablab.statistics.factorial": "ablab.statistics.anova",
+    "ablab.api.card": "ablab.commands.show",
+    "ablab.api.removal": "ablab.commands.rm",
+    "ablab.api.listing": "ablab.commands.ls",
+    "ablab.api.differences": "ablab.commands.diff",
     "ablab.threads": "ablab.code.machine",
     "ablab.code.equal": "ablab.code.differences",
     "ablab.code.files": "ablab.code.find",

@@ -10,7 +10,7 @@ import yaml
 from ablab.commands.cli import main
 from ablab.config.grammar import malformed
 from ablab.errors import BAD_INPUT, DONE, UserError
-from ablab.sweep.hydra_words import check_hydra
+from ablab.sweep.hydra import check_hydra
 
 MALFORMED = {
     # word -> what is wrong, and the character at which it is

@@ -3,8 +3,8 @@
 import pytest
 from omegaconf import OmegaConf
 
+from ablab.commands.help import listed_fields, typed_choices
 from ablab.config import compose
-from ablab.config.listing import listed_fields, typed_choices
 
 LINES = [
     "",

@@ -12,7 +12,7 @@ from ablab.config.compose import validate
 from ablab.config.groups import TARGET, default_choices, file_of, groups, kinds, option_values
 from ablab.config.keys import all_fields
 from ablab.config.kinds import class_of
-from ablab.config.schemas import part_groups
+from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import Group, Role
 from ablab.transformer.config.schema import TranslationConfig

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from ablab.code.folders import shipped_conf
 from ablab.config.kinds import class_of
 from ablab.config.overrides import parse
-from ablab.config.schemas import part_groups
+from ablab.config.schema import part_groups
 from ablab.config.values import BEHAVIOUR, values_of
 
 LINES = [

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ablab.files import one_line
-from ablab.store.stored_text import StoredText, keep_text, stored_text
+from ablab.store.shared import StoredText, keep_text, stored_text
 from ablab.transformer.data.keys import is_blank, readable
 from ablab.transformer.data.prepared import corpus_id, prepare
 from ablab.transformer.data.text import Text

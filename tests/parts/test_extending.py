@@ -59,7 +59,7 @@ def test_a_part_of_each_kind_works_as_the_page_says(title, wheel, tmp_path):
 
 
 def test_the_page_has_every_kind_and_every_name_that_is_given():
-    from ablab.config.schemas import part_groups
+    from ablab.config.schema import part_groups
 
     titles = " ".join(SECTIONS).lower()
     for kind in ("norm", "placement", "position", "feed-forward", "initial", "learning-rate", "drophead", "optimiser"):

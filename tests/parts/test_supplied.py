@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
+from ablab.commands.help import listed_fields, typed_choices
 from ablab.config import compose
 from ablab.config.kinds import defaults_of, fields_of
-from ablab.config.listing import listed_fields, typed_choices
-from ablab.config.schemas import part_groups
+from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.tasks.plan import plan
 from ablab.transformer.build import build_model

@@ -14,9 +14,9 @@ import jaxtyping
 import pytest
 
 import ablab
+from ablab.code.code import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
 from ablab.code.definitions import Sources, reached
 from ablab.code.modules import Package
-from ablab.code.roots import CHOSEN, OUTSIDE, SILENT, UNUSED, roots
 from ablab.code.scopes import bindings
 from ablab.config import compose
 from ablab.tasks.identity import curve, recipe

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ablab
-from ablab.code.code import code, code_from
+from ablab.code.code import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED, code, code_from, roots
 from ablab.code.definitions import Sources, reached
 from ablab.code.differences import (
     TABLE,
@@ -25,7 +25,6 @@ from ablab.code.differences import (
 from ablab.code.folders import shipped_conf
 from ablab.code.machine import provenance
 from ablab.code.modules import Package
-from ablab.code.roots import CHOSEN, FORMERLY, GROUPS, OUTSIDE, ROOTS, SILENT, UNUSED, roots
 from ablab.config import compose
 from ablab.tasks import identity
 from ablab.transformer.config.schema import TranslationConfig
@@ -41,7 +40,7 @@ class Copy:
         unneeded = shutil.ignore_patterns("__pycache__", "page")
         shutil.copytree(Path(ablab.__file__).parent, self.folder, ignore=unneeded)
         shutil.copytree(shipped_conf(), self.conf)
-        monkeypatch.setattr("ablab.code.roots.shipped_targets", self._targets)
+        monkeypatch.setattr("ablab.code.code.shipped_targets", self._targets)
 
     def _targets(self, group: str) -> dict[str, str]:
         texts = [path.read_text(encoding="utf-8") for path in (self.conf / group).glob("*.yaml")]
@@ -176,7 +175,7 @@ def test_a_part_from_outside_brings_what_it_uses_of_ablab(copy, tmp_path, monkey
 def test_another_task_of_ours_has_its_own_code_and_that_of_the_parts_that_its_recipe_names(monkeypatch):
     norm = "ablab.transformer.model.norms.ScaleNorm"
     targets = {"task": {"other": "ablab.tasks.own.OwnTask"}, "norm": {"scalenorm": norm}}
-    monkeypatch.setattr("ablab.code.roots.shipped_targets", lambda group: targets.get(group, {}))
+    monkeypatch.setattr("ablab.code.code.shipped_targets", lambda group: targets.get(group, {}))
     recipe = {"task": {"kind": "other"}, "norm": {"kind": "scalenorm"}, "seed": 1}
     sources = Sources(Package(Path(ablab.__file__).parent), OUTSIDE, SILENT, registries=CHOSEN)
     for stage in ROOTS:

@@ -13,7 +13,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.report.claim_words import with_words
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact
 from ablab.store.records import Cost, Curve, Evaluation, Point, Record, Selected
-from ablab.store.stored_text import StoredText, keep_text
+from ablab.store.shared import StoredText, keep_text
 from ablab.study.definition import define
 from ablab.study.study import Cell, Study
 from ablab.tasks.identity import condition_id, evaluation_id

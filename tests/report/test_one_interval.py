@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.differences import decided, difference_line
-from ablab.judge.document import Document
+from ablab.judge.document import Document, interval_text
 from ablab.judge.estimates import borrowed
-from ablab.judge.format import interval_text, p_text, signed
 from ablab.judge.selection_of_study import of_study
 from ablab.report.claim_words import answers
 from ablab.report.forest import forests
@@ -18,6 +17,7 @@ from ablab.report.tables import differences_table, otherwise_table
 from ablab.report.text import markdown
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import paired_difference
+from ablab.text import p_text, signed
 from tests.report.conftest import unclaimed
 from tests.report.test_estimates import bleus
 from tests.report.test_plain_words import claim

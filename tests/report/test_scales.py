@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.api.differences import difference
 from ablab.api.run import Run
+from ablab.commands.diff import difference
 from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured

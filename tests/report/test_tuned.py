@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.both_ways import _change, are_shown, together
 from ablab.judge.claims import judge
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _curves, _line, _sensitivity
+from ablab.judge.tuned import _change, _curves, _line, _sensitivity, are_shown, together
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of

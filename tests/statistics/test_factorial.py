@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ablab.statistics.factorial import effects
+from ablab.statistics.anova import effects
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import paired_difference
 

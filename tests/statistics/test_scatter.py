@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ablab.statistics.scatter import near_failures as found_in
-from ablab.statistics.scatter import of_the_others, ratios, steady
+from ablab.statistics.conditions import near_failures as found_in
+from ablab.statistics.conditions import of_the_others, ratios, steady
 
 STEADY = {"a": [30.0, 30.4, 30.2], "b": [31.0, 30.5, 30.8], "c": [30.1, 30.3, 30.5]}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ablab.api import open as open_store
-from ablab.api.listing import listing
+from ablab.commands.ls import listing
 from ablab.store import index
 from ablab.store.run_folder import RunFolder
 from tests.made_once import made_once
@@ -207,7 +207,7 @@ def test_few_files_are_not_worth_an_index(store, monkeypatch):
 LIST = """
 import sys
 from ablab.api import open
-from ablab.api.listing import listing
+from ablab.commands.ls import listing
 from ablab.store import index
 index.WORTH_KEEPING, index.SETTLED = 1, 0
 for _ in range(5):

@@ -11,7 +11,7 @@ from ablab.code.code import code
 from ablab.code.differences import other_judge, other_origin
 from ablab.code.machine import provenance
 from ablab.store.run_folder import RunFolder
-from ablab.store.stored_code import is_stored_code, keep_code
+from ablab.store.shared import is_stored_code, keep_code
 from tests.test_record import _record
 
 RECIPE = {"norm": {"kind": "layernorm"}}

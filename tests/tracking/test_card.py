@@ -10,10 +10,9 @@ from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.store.register import Register
-from ablab.store.store_id import STORE, store_id
 from ablab.study.definition import define
 from ablab.tasks.plan import plan
-from ablab.tracking.card import card_of_run, spoken
+from ablab.tracking.card import STORE, card_of_run, spoken, store_id
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import RunCard

@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ablab.code.code import VERSION, code, version_of
+from ablab.code.code import VERSION, Stage, code, version_of
 from ablab.code.machine import NUMERICAL, versions
-from ablab.code.roots import Stage
 
 TABLE = Path(__file__).with_name("equal.json")
 

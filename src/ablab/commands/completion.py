@@ -97,10 +97,10 @@ def _values(verb: str, typed: Sequence[str], key: str) -> list[str]:
 
 def _fields(typed: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return the JSON schema of each field that the options of these words have, by dotted name."""
+    from ablab.commands.help import typed_choices
     from ablab.config.groups import option_values
     from ablab.config.kinds import class_of
-    from ablab.config.listing import typed_choices
-    from ablab.config.schemas import schema_of
+    from ablab.config.schema import schema_of
     from ablab.fields import is_group
 
     found: dict[str, Mapping[str, Any]] = {}

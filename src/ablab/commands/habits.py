@@ -99,7 +99,7 @@ def _configuration(words: Sequence[str], shown: Shown) -> Iterator[str]:
 
     from ablab.config import compose
     from ablab.config.overrides import parse
-    from ablab.config.schemas import own_values
+    from ablab.config.schema import own_values
     from ablab.config.values import values_of
 
     if shown.cfg == "hydra":

@@ -108,7 +108,7 @@ class LsOptions(Options):
     """
 
     usage = ("ablab ls [where='key=value ...'] [key=value ...]",)
-    output = "ablab.api.listing.Listing"
+    output = "ablab.commands.ls.Listing"
 
     where: str = ""
     """conditions, separated by spaces: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
@@ -132,7 +132,7 @@ class ShowOptions(Options):
     """
 
     usage = ("ablab show run=<id> [key=value ...]",)
-    output = "ablab.api.card.ShownRun"
+    output = "ablab.commands.show.ShownRun"
 
     run: str
     """a run: its id, a prefix of its id, its display name, or its path"""
@@ -149,7 +149,7 @@ class DiffOptions(Options):
     """
 
     usage = ("ablab diff <id> <id> [key=value ...]", "ablab diff runs=<id>,<id> [key=value ...]")
-    output = "ablab.api.differences.RunDifference"
+    output = "ablab.commands.diff.RunDifference"
 
     runs: str | None = None
     """the two runs, separated by a comma"""
@@ -172,7 +172,7 @@ class RmOptions(Options):
     """
 
     usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
-    output = "ablab.api.removal.RemovedRuns"
+    output = "ablab.commands.rm.RemovedRuns"
 
     run: str | None = None
     """a run: its id, a prefix of its id, or its display name"""

@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from ablab.judge.stamped import StampVerified
-from ablab.judge.verify import RunVerified
+from ablab.judge.verify import RunVerified, StampVerified
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
 from ablab.store.records import Strict

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ablab.code.machine import uncollected
 from ablab.commands.options import ReportOptions
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
@@ -29,7 +30,6 @@ from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.store.garbage import uncollected
 from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study

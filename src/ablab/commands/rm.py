@@ -1,16 +1,191 @@
 """The `rm` command: set runs aside, bring them back, or delete what was set aside."""
 
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
-from ablab.api import Run, Store
 from ablab.api import open as open_store
-from ablab.api.removal import ASIDE, RemovedRuns, erase, find_superseded, restore, set_aside, superseded
+from ablab.api.run import Run
+from ablab.api.store import Runs, Store
 from ablab.commands.options import RmOptions
-from ablab.commands.show import size_of
-from ablab.errors import DONE, UserError
-from ablab.store.conditions import near_miss
+from ablab.commands.show import size, size_of
+from ablab.errors import DONE, BusyError, UserError
+from ablab.files import read_json
+from ablab.store.chain import RECORD
+from ablab.store.conditions import meeting, near_miss
+from ablab.store.locks import locked
+from ablab.store.records import Strict
+from ablab.store.register import Register, file_digest
+from ablab.store.run_folder import CARD, RunFolder
 from ablab.tasks.verbs import read_words, say_json
 from ablab.tracking.console import Console
+
+ASIDE = "superseded"
+
+
+class Removed(Strict):
+    """A run that is removed, or brought back. `to`: where it lies then; `erased`: the folder that is deleted."""
+
+    run: str
+    name: str
+    bytes: int
+    dependents: list[str]
+    to: str | None = None
+    erased: str | None = None
+
+
+class RemovedRuns(Strict):
+    """What was, or with `dry_run` would be, removed or brought back. `freed`: bytes of what was deleted."""
+
+    dry_run: bool
+    runs: list[Removed]
+    freed: int = 0
+
+
+def dependents_of(store: Store, run: Run) -> list[str]:
+    """Return what depends on a run, a line for each: studies, reports, runs that began from it, and pruned models."""
+    found = [f"study {name}" for name in store.studies if run.id in store.of_study(name)]
+    found += [
+        f"report {path.parent.name}" for path in sorted(store.path.glob("reports/*/report.json")) if _names(path, run)
+    ]
+    found += [f"run {other.id} began from its weights" for other in _began_from(store, run)]
+    if run.folder.pruned.is_dir():
+        found += [f"pruned model {path.name}" for path in sorted(run.folder.pruned.iterdir()) if path.is_dir()]
+    return found
+
+
+def _names(report: Path, run: Run) -> bool:
+    try:
+        return f'"{run.id}"' in report.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+
+
+def _began_from(store: Store, run: Run) -> Iterator[Run]:
+    """Yield the runs whose training began from the weights of this one, or from those of its pruned models."""
+    try:
+        selected = run.record.selected if run.record is not None else None
+        digests = {selected.sha256} if selected is not None else set()
+        digests |= {read_json(card)["sha256"] for card in run.folder.pruned.glob(f"*/{CARD}")}
+    except (UserError, OSError, LookupError, TypeError):
+        digests = set()
+    for other in store.runs():
+        with suppress(UserError):  # what cannot be read names no origin
+            if other.id != run.id and digests and other.recipe.get("init_from") in digests - {None}:
+                yield other
+
+
+def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
+    """Move runs to superseded/, under their locks, with an entry in the register; BusyError if one is worked on.
+
+    Nothing is moved unless all can be. Error for a run that does not lie in this store.
+    """
+    for run in runs:
+        check_inside(store, run.path)
+    removed = [
+        Removed(run=run.id, name=run.name, bytes=size(run.path), dependents=dependents_of(store, run)) for run in runs
+    ]
+    if any(run.state == "running" for run in runs):
+        busy = next(run.id for run in runs if run.state == "running")
+        raise BusyError(f"{busy} is being worked on by another process; wait for it, or stop it")
+    if dry_run:
+        return RemovedRuns(dry_run=True, runs=removed)
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(locked(run.folder))
+        moved = [
+            one.model_copy(update={"to": str(run.folder.set_aside())}) for run, one in zip(runs, removed, strict=True)
+        ]
+    return RemovedRuns(dry_run=False, runs=moved)
+
+
+def check_inside(store: Store, path: Path) -> None:
+    """Raise UserError for a folder that is a link, or lies outside the store that is named."""
+    inside = path.resolve().parent in {(store.path / name).resolve() for name in ("runs", ASIDE)}
+    in_store = path.resolve().is_relative_to(store.path.resolve())
+    if path.is_symlink() or not inside or not in_store:
+        raise UserError(f"{path}: does not lie in the store {store.path}; allowed: outputs=<its store>")
+
+
+def superseded(store: Store, where: str = "") -> Runs:
+    """Return the runs in superseded/ that meet these conditions; `id`: the folder's name, the run id and a number."""
+    folders = sorted(path for path in (store.path / ASIDE).glob("r*-*") if path.is_dir())
+    found = [Run(RunFolder(path)) for path in folders]
+    are_meant = meeting([run.values for run in found], where)
+    return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
+
+
+def find_superseded(store: Store, reference: str, *, key: str = "run") -> list[Run]:
+    """Return all that was set aside of the run with this id, beginning of an id, or display name, or one by its folder.
+
+    UserError for what names none, or several runs.
+    """
+    typed, there = f"{key}={reference}", superseded(store)
+    found = [run for run in there if reference in (run.id, origin_of(run))]
+    found = found or [run for run in there if reference and run.id.startswith(reference)]
+    found = found or [run for run in there if reference and run.name == reference]
+    if len(ids := {origin_of(run) for run in found}) > 1:
+        raise UserError(f"{typed}: several runs match: {', '.join(sorted(ids))}")
+    if not found:
+        raise UserError(f"{typed}: nothing of it lies in {store.path / ASIDE}; allowed: runs that were set aside")
+    return found
+
+
+def origin_of(run: Run) -> str:
+    """Return the id that a run had before it was set aside."""
+    return run.id.rpartition("-")[0]
+
+
+def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
+    """Move runs from superseded/ back to runs/; of one that was set aside several times, the last.
+
+    The register is told first, so that the line can be typed again after a kill. Error if a run has been begun again.
+    """
+    last = {origin_of(run): run for run in sorted(runs, key=_number)}
+    brought = []
+    for origin, run in last.items():
+        _check_lies_aside(store, run)
+        place = store.folder(origin).path
+        if place.exists():
+            raise UserError(f"{origin}: lies in {place.parent} again; set that one aside first, or leave it there")
+        brought.append(Removed(run=origin, name=run.name, bytes=size(run.path), dependents=[], to=str(place)))
+    for one, run in zip(brought, last.values(), strict=True) if not dry_run else ():
+        record = run.path / RECORD
+        digest = {"digest": file_digest(record)} if record.exists() else {}
+        Register(store.path).append("restored", run=one.run, **digest)
+        shutil.move(run.path, str(one.to))
+    return RemovedRuns(dry_run=dry_run, runs=brought)
+
+
+def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
+    """Delete runs in superseded/. The register keeps that they were there; it is told first.
+
+    Error for a folder that does not lie there.
+    """
+    for run in runs:
+        _check_lies_aside(store, run)
+    removed = [
+        Removed(run=origin_of(run), name=run.name, bytes=size(run.path), dependents=[], erased=str(run.path))
+        for run in runs
+    ]
+    if dry_run:
+        return RemovedRuns(dry_run=True, runs=removed)
+    for run in runs:
+        Register(store.path).append("erased", run=origin_of(run))
+        shutil.rmtree(run.path)
+    return RemovedRuns(dry_run=False, runs=removed, freed=sum(one.bytes for one in removed))
+
+
+def _number(run: Run) -> int:
+    number = run.id.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _check_lies_aside(store: Store, run: Run) -> None:
+    check_inside(store, run.path)
+    if run.path.parent.name != ASIDE:
+        raise UserError(f"{run.id}: lies in {run.path.parent}; allowed: runs that were set aside")
 
 
 def rm(arguments: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ from ablab.study.ledger import RESULTS, LedgerEntry, State, count
 from ablab.study.search import define_search
 from ablab.study.study import Study
 from ablab.sweep.check import Tried, check, tried
-from ablab.sweep.hydra_words import check_hydra, hydra_words
+from ablab.sweep.hydra import check_hydra, hydra_words
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_report import show_search
 from ablab.sweep.summary import table_lines

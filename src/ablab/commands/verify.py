@@ -12,8 +12,7 @@ from ablab.judge.flaws import broken, checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.stamped import Reported, verify_stamps
-from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
+from ablab.judge.verify import Reported, all_hold, ended_of, faults_of, verify_runs, verify_stamps
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack

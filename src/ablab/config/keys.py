@@ -7,8 +7,7 @@ from pathlib import Path
 from ablab.code.folders import user_confs
 from ablab.config.groups import groups
 from ablab.config.kinds import fields_of_options, mappings_of_options, texts_of_options
-from ablab.config.schema import Config
-from ablab.config.schemas import schemas
+from ablab.config.schema import Config, schemas
 from ablab.fields import Group, Role, TextShape, text_type
 
 

@@ -19,8 +19,7 @@ from ablab.code.load import load
 from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import Option
-from ablab.config.schema import Config
-from ablab.config.schemas import part_groups
+from ablab.config.schema import Config, part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
 from ablab.fields import Group, Role, TextShape, alternatives, text_type
 

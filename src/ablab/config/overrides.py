@@ -13,7 +13,7 @@ from ablab.code.folders import user_confs
 from ablab.config.grammar import Grammar, malformed
 from ablab.config.groups import groups, implied_choices
 from ablab.config.keys import field_of, key_of_now
-from ablab.config.schemas import schemas
+from ablab.config.schema import schemas
 from ablab.errors import UserError, check_text, choices
 from ablab.text import program
 

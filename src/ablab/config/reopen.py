@@ -10,8 +10,7 @@ from ablab.config.keys import all_fields, text_of
 from ablab.config.kinds import class_of, class_recorded, defaults_of, readers
 from ablab.config.options import Logger
 from ablab.config.plain_yaml import read_yaml, take_for_text
-from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config
-from ablab.config.schemas import own_values, part_groups, schema_of
+from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config, own_values, part_groups, schema_of
 from ablab.errors import UserError, check_text, choices
 from ablab.fields import Role, unsigned
 

@@ -1,10 +1,12 @@
-"""The schema of settings that runs of every task have: each field with its type, its range and its role.
+"""The schemas of tasks, and the settings that runs of every task have: each field with its type, range and role.
 
 Options with fields of their own are in options.py. There are no defaults here; the YAML files under conf/ hold them,
 each in one place.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator
@@ -88,3 +90,40 @@ class Config(Group):
     def of_schema_1(cls, recorded: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration recorded under SCHEMA 1, or a part of one, in current fields."""
         return dict(recorded)
+
+
+SCHEMAS: Mapping[str, str] = {DEFAULT: "ablab.transformer.config.schema.TranslationConfig"}
+"""By kind of task, the class that its settings have, which is imported when it is first asked for."""
+
+
+@cache
+def schema_of(kind: object = DEFAULT) -> type[Config]:
+    """Return the schema of a kind of task."""
+    if kind not in SCHEMAS:
+        return Config
+    module, _, name = SCHEMAS[str(kind)].rpartition(".")
+    found: type[Config] = getattr(import_module(module), name)
+    return found
+
+
+@cache
+def schemas() -> list[type[Config]]:
+    """Return every schema, that of the default task first."""
+    return [*map(schema_of, SCHEMAS), Config]
+
+
+@cache
+def part_groups() -> Mapping[str, PartGroup]:
+    """Return the groups of parts of all tasks."""
+    return {group: parts for schema in reversed(schemas()) for group, parts in schema.parts.items()}
+
+
+def own_values(schema: type[Config], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values without the fields that only other tasks have. What no task has stays: validation refuses it."""
+    others = {name for other in schemas() for name in other.model_fields} - schema.model_fields.keys()
+    return {name: value for name, value in values.items() if name not in others}
+
+
+def having(field: str) -> list[str]:
+    """Return the kinds of tasks whose settings have a group or field."""
+    return [kind for kind in SCHEMAS if field in schema_of(kind).model_fields]

@@ -24,7 +24,7 @@ from ablab.code.folders import PRIMARY, shipped_conf, user_confs
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.kinds import class_of, defaults_of, mappings_of_options
-from ablab.config.schemas import part_groups
+from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import flatten
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from ablab.judge.arms import arm_line, set_lines
-from ablab.judge.both_ways import with_tuning
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
@@ -14,7 +13,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.sensitivity import metric_lines
 from ablab.judge.setup import setup
-from ablab.judge.tuned import tuning_lines, tuning_series
+from ablab.judge.tuned import tuning_lines, tuning_series, with_tuning
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import now
 

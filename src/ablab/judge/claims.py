@@ -6,11 +6,10 @@ from functools import cache
 from itertools import count
 from typing import TypeVar
 
-from ablab.judge.conditions import conditions
 from ablab.judge.contrasts import arms_of, evidence_of
 from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.ends import given_up_words
-from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, estimates, nearly_failed
+from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, conditions, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.families import claim_key

@@ -11,8 +11,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
-from ablab.study.claims import Settled
-from ablab.study.contrasts import ContrastTerm
+from ablab.study.claims import ContrastTerm, Settled
 from ablab.text import have, how_many
 
 

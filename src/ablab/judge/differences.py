@@ -16,19 +16,18 @@ from ablab.judge.document import (
 )
 from ablab.judge.estimates import by_both
 from ablab.judge.evidence import Pairs, observed, pairs
-from ablab.judge.format import p_words
 from ablab.judge.metrics import Items
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import detectable_difference
 from ablab.statistics.proportions import Shares
-from ablab.statistics.resampling import Swaps, crossed
-from ablab.statistics.sentences import ResampledScores, Resamples
+from ablab.statistics.resampling import ResampledScores, Resamples, Swaps, crossed
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
 from ablab.study.study import marked, names_of
 from ablab.tasks.task import Example
+from ablab.text import p_words
 
 Figures = TypeVar("Figures", DifferenceLine, EffectLine)
 

@@ -10,6 +10,7 @@ from ablab.store.former import reshaped
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked, survivors
 from ablab.tasks.task import Example
+from ablab.text import number, signed
 
 EXPLORATORY = "Exploratory: "
 """What a claim says first that was not fixed before its results were known."""
@@ -29,6 +30,14 @@ class Span(Strict):
     @classmethod
     def of(cls, interval: Interval) -> "Span":
         return cls(low=interval.low, high=interval.high, level=interval.level, method=interval.method)
+
+
+def interval_text(interval: Span | None, digits: int, *, sign: bool = True) -> str:
+    """Format as `[-0.31, +0.52]`; empty for None."""
+    if interval is None:
+        return ""
+    write = signed if sign else number
+    return f"[{write(interval.low, digits)}, {write(interval.high, digits)}]"
 
 
 class RunLine(Strict):

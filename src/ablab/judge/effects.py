@@ -12,7 +12,7 @@ from ablab.judge.evidence import evidence, off_scale
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.factorial import Effect, effects
+from ablab.statistics.anova import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
 from ablab.study.design import name_of

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ablab.judge.failures import any_diverged, are_ranked, failures, ranked, scores_matter
-from ablab.judge.format import number
 from ablab.judge.metrics import Measure, Progress
 from ablab.judge.origins import unlike
 from ablab.judge.runs import ArmRun, ArmRuns
@@ -14,6 +13,7 @@ from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
+from ablab.text import number
 
 Evidence = Sequence[float] | Failures | NotTestable
 

@@ -4,15 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ablab.judge.claims import judge
-from ablab.judge.document import ClaimLine, LookLine
-from ablab.judge.format import interval_text, percent, signed
+from ablab.judge.document import ClaimLine, LookLine, interval_text
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import of_study
 from ablab.study.claims import Settled
 from ablab.study.experiment import Added
 from ablab.study.extending import Extension, extensions
 from ablab.study.study import Study
-from ablab.text import aligned, duration
+from ablab.text import aligned, duration, percent, signed
 
 HOUR = 3600.0
 

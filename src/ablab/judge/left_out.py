@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import UserError
-from ablab.judge.document import Span
+from ablab.judge.document import Span, interval_text
 from ablab.judge.evidence import observed
-from ablab.judge.format import interval_text, p_words, signed
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -19,7 +18,7 @@ from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.tasks.identity import run_id
-from ablab.text import counted, how_many
+from ablab.text import counted, how_many, p_words, signed
 
 MOST_COMPARED = 3
 """Arms of which a note gives the difference over all runs."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ablab.judge.runs import ArmRun
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.sentences import Metric
+from ablab.statistics.resampling import Metric
 from ablab.statistics.student import Floats
 from ablab.store.own_metrics import OwnMetric, own_metrics
 from ablab.tasks.score import Scale, Score

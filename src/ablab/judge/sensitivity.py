@@ -12,8 +12,8 @@ from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.anova import one_way
+from ablab.statistics.conditions import steady
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.scatter import steady
 from ablab.statistics.student import Floats
 
 

@@ -4,15 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from ablab.judge.both_ways import SAME, UNDECIDED, by_tuning, is_tuned
-from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign
+from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign, interval_text
 from ablab.judge.failures import RANK
-from ablab.judge.format import interval_text, p_words, percent, signed
-from ablab.report.shown import is_worse_below, margin_of, strength
+from ablab.judge.tuned import SAME, UNDECIDED, by_tuning, is_tuned
+from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
 from ablab.study.claims import EXPECTED
-from ablab.text import duration
+from ablab.text import duration, p_words, percent, signed
 
 
 def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ablab.judge.document import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference
-from ablab.judge.format import interval_text, signed
+from ablab.judge.document import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference, interval_text
 from ablab.report.forest import published_differences
+from ablab.text import signed
 
 WIDTH, HEIGHT, ASIDE = 380, 112, 22
 """Of the drawing of a difference in its own units, and the space at its sides."""

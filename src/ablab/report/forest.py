@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ablab.judge.document import ClaimLine, Document, SeedDifference, Span
-from ablab.judge.format import interval_text, signed
+from ablab.judge.document import ClaimLine, Document, SeedDifference, Span, interval_text
 from ablab.report.plain_words import spoken, spoken_pair
 from ablab.report.tables import differences_by_effect
+from ablab.text import signed
 
 COLUMN_ROWS = 14
 """Rows that fit in a column of a paper with a caption."""

@@ -8,14 +8,13 @@ from functools import cache
 from typing import Any
 
 from ablab.errors import is_installed
-from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document
-from ablab.judge.format import interval_text, number, signed
+from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import ReportTable, arms_by_effect, levels, tables
-from ablab.text import how_many
+from ablab.text import how_many, number, signed
 
 
 def latex(document: Document) -> str:

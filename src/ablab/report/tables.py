@@ -16,10 +16,10 @@ from ablab.judge.document import (
     SetLine,
     Span,
     TuningLine,
+    interval_text,
 )
-from ablab.judge.format import interval_text, number, p_text, signed
 from ablab.report.claim_words import advice_words, claimed, condition_words, hypothesis
-from ablab.text import duration
+from ablab.text import duration, number, p_text, signed
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics import student
+from ablab.statistics.conditions import WILD, ratios
 from ablab.statistics.interval import Interval
 from ablab.statistics.paired import finite, of_differences, without_rounding
-from ablab.statistics.scatter import WILD, ratios
 from ablab.statistics.student import Floats
 
 VERSION = 2

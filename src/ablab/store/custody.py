@@ -15,8 +15,7 @@ from ablab.store.chain import RECORD, Chain, History
 from ablab.store.records import Evaluation, Record
 from ablab.store.register import REGISTER, file_digest
 from ablab.store.run_folder import LAST, SELECTED, STATE, RunFolder
-from ablab.store.stored_code import DIGEST, is_stored_code, place_of
-from ablab.store.stored_text import REFERENCES, is_stored_text
+from ablab.store.shared import DIGEST, REFERENCES, is_stored_code, is_stored_text, place_of
 from ablab.tasks.identity import run_id
 
 GONE = "is gone"

@@ -17,7 +17,7 @@ from ablab.config.plain_yaml import read_yaml
 from ablab.errors import UserError, first_error
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
-from ablab.store.stored_text import stored_text
+from ablab.store.shared import stored_text
 from ablab.tasks.registry import known_scores, of_arms
 
 TEXTS = ("hypotheses", "references", "sources")

@@ -17,8 +17,7 @@ from ablab.store.chain import Chain
 from ablab.store.custody import TOKENIZERS
 from ablab.store.register import REGISTER
 from ablab.store.run_folder import SELECTED, STATE, RunFolder
-from ablab.store.stored_code import DIGEST, place_of
-from ablab.store.stored_text import REFERENCES, SOURCES
+from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
 
 INDEX = "pack.json"
 """The first file of an archive."""

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ablab.code.differences import RecordedCode, comparable, same_code
-from ablab.config.schema import DEFAULT
-from ablab.config.schemas import schema_of
+from ablab.config.schema import DEFAULT, schema_of
 from ablab.files import one_line
 from ablab.tasks.task import SCHEMA as SCHEMA
 

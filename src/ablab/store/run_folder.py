@@ -19,7 +19,7 @@ from ablab.store.chain import complete
 from ablab.store.former import completed, reshaped
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
 from ablab.store.register import Register, is_waiting, waited_for
-from ablab.store.stored_code import with_definitions, without_definitions
+from ablab.store.shared import with_definitions, without_definitions
 
 SELECTED = "selected.safetensors"
 STATE = "state.json"

@@ -13,11 +13,11 @@ from typing import Any
 from filelock import FileLock
 
 from ablab.code.differences import other_origin
+from ablab.code.machine import uncollected
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.statistics.moderated import VERSION
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
-from ablab.store.garbage import uncollected
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.locks import is_running
 from ablab.store.records import Record, now

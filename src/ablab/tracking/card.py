@@ -1,15 +1,18 @@
-"""What a tracker is to know of a run: its id there, its name, its job type, its tags and its config."""
+"""What a tracker is to know of a run: its store, its id there, its name, its job type, its tags and its config."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from ablab.code.code import code_digest
 from ablab.code.machine import commit
 from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
+from ablab.files import read_json, write_json
 from ablab.store.chain import RECORD, Chain, History
-from ablab.store.store_id import store_id
 from ablab.tasks.plan import Planned
 from ablab.tracking.events import STUDIES, events_of
 from ablab.tracking.tracker import RunCard
@@ -138,3 +141,28 @@ def _origin(planned: Planned) -> dict[str, Any]:
         "code": code_digest("training", planned.recipe),
         "evaluation_code": code_digest("evaluation", planned.recipe),
     }
+
+
+STORE = "store.json"
+"""File with the id, at the top of a store. It is copied and moved with the store."""
+
+PATIENCE = 30.0
+"""Seconds to wait for another process that draws the id; a tracker does without one then."""
+
+
+def store_id(store: Path) -> str:
+    """Return the store's id, 8 hex digits, drawn once.
+
+    Raises UserError if its file cannot be read, and OSError if it cannot be written.
+    """
+    path = store / STORE
+    if not path.exists():
+        store.mkdir(parents=True, exist_ok=True)
+        with FileLock(store / ".store.lock", timeout=PATIENCE):  # of launchers that start at once, one draws
+            if not path.exists():
+                write_json(path, {"id": secrets.token_hex(4)})
+    content = read_json(path)
+    found = content.get("id") if isinstance(content, dict) else None
+    if not isinstance(found, str) or not found.isalnum():
+        raise UserError(f"{path}: names no store; removed, it is made anew, with another id")
+    return found

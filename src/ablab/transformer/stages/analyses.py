@@ -10,7 +10,7 @@ from typing import Any
 from ablab.errors import UserError
 from ablab.store.artefacts import comparable_artefacts
 from ablab.store.records import Evaluation, Record
-from ablab.store.stored_text import StoredText, is_stored_text, stored_text
+from ablab.store.shared import StoredText, is_stored_text, stored_text
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.stages.by_length import METRICS

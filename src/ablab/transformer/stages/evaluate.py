@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
-from ablab.store.stored_text import StoredText, keep_text
+from ablab.store.shared import StoredText, keep_text
 from ablab.transformer.build import build_search, load_model, set_threads
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import Sentences

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
-from ablab.store.stored_text import stored_text
+from ablab.store.shared import stored_text
 from ablab.tasks.task import TOLERANCE, Example
 from ablab.transformer.data.scoring import Scoring, score, sentence_chrf
 

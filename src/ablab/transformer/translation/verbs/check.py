@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ablab.code.load import failure_of
 from ablab.config import compose, compose_arm
 from ablab.config.kinds import outside_parts
-from ablab.config.schemas import part_groups
+from ablab.config.schema import part_groups
 from ablab.errors import DONE, FAILED, UserError
 from ablab.store.records import Strict
 from ablab.tasks.verbs import say_json, split_words

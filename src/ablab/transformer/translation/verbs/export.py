@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.store.run_folder import RunFolder
-from ablab.store.stored_text import stored_text
+from ablab.store.shared import stored_text
 from ablab.tasks.verbs import read_words
 from ablab.tracking.console import Console
 from ablab.transformer.pruning.saved_model import SavedModel, find_model

@@ -1,6 +1,7 @@
-"""The definitions behind code digests, stored once for all runs of the same code, so that records need only name them.
+"""What runs share, stored once: definitions behind code digests, and raw text of test sets.
 
-They tell in what code differs; whether it differs, the digests in the records tell alone.
+Records need only name definitions. They tell in what code differs; whether it differs, the digests in the records tell
+alone. With the text, neither corpus nor network is needed to read a test set again.
 """
 
 import hashlib
@@ -8,12 +9,12 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from ablab.files import half_written, write_text
+from ablab.files import half_written, json_digest, read_lines, write_lines, write_text
 
 DIGEST = "definitions_digest"
 """The entry of provenance that stands in a file for its definitions."""
@@ -88,3 +89,44 @@ def _read(path: Path, digest: str) -> Definitions:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+SOURCES, REFERENCES = "sources.txt", "references.txt"
+
+
+class StoredText(NamedTuple):
+    """Sources and references of a test set, one line per sentence."""
+
+    sources: list[str]
+    references: list[str]
+
+
+def keep_text(outputs: Path, name: str, text: StoredText) -> str:
+    """Store a test set unless it is there; return the digest of name and content that evaluations refer to it by."""
+    digest = json_digest([name, *text], 16)
+    folder = _folder(outputs, digest)
+    if not (folder / REFERENCES).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            for left in half_written(folder):  # by a kill: nobody else is writing here
+                left.unlink()
+            write_lines(folder / SOURCES, text.sources)
+            write_lines(folder / REFERENCES, text.references)
+    return digest
+
+
+def stored_text(outputs: Path, digest: str) -> StoredText | None:
+    """Return the test set of this digest; None if a file of it is gone."""
+    folder = _folder(outputs, digest)
+    files = [folder / SOURCES, folder / REFERENCES]
+    return StoredText(*map(read_lines, files)) if all(file.exists() for file in files) else None
+
+
+def is_stored_text(outputs: Path, name: str, digest: str) -> bool | None:
+    """Return whether the stored test set of this name is the one of this digest; None if a file of it is gone."""
+    text = stored_text(outputs, digest)
+    return None if text is None else json_digest([name, *text], 16) == digest
+
+
+def _folder(outputs: Path, digest: str) -> Path:
+    return outputs / "corpora" / digest
