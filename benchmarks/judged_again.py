@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ablab.statistics.diverged import DIVERGED, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated
-from ablab.statistics.proportions import compare_shares
-from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Case, Failures, verdicts
 
 Scores = Mapping[str, Mapping[int, float]]

@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 316,
-    "lines": 49_061,
+    "files over 12 lines": 315,
+    "lines": 49_059,
     "entries at the top": 24,
     "arrows between rooms": 229,
     "floors": 11,

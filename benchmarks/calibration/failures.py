@@ -5,8 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from ablab.statistics.proportions import Shares, compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
+from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, Shares, compare_ranks, compare_shares
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Case, Failures, verdicts
 from benchmarks.calibration.jobs import Job

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.metadata import requires
 from importlib.util import find_spec
@@ -57,6 +58,15 @@ class LostError(UserError):
 
 class PartError(LostError):
     """The user's own part raised an error; the message says in which file and line."""
+
+
+@contextmanager
+def about(what: object) -> Iterator[None]:
+    """Within the block, a UserError says first what it is about: `<what>: <message>`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{what}: {error}") from None
 
 
 def is_installed(package: str) -> bool:

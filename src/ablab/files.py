@@ -150,6 +150,11 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
+def size(folder: Path) -> int:
+    """Return the bytes of all files below a folder; links count for themselves."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+
+
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)
 """The system's numbers of errors that are the disk's, and no fault of the program."""
 

@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.statistics.ranks": "ablab.statistics.diverged",
     "ablab.store.stored_code": "ablab.store.shared",
     "ablab.console": "ablab.tracking.console",
     "ablab.cli": "ablab.commands.cli",
@@ -29,6 +30,7 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has; a module goes before the package that it is in."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.statistics.proportions": "ablab.statistics.diverged",
     "ablab.judge.format": "ablab.text",
     "ablab.judge.conditions": "ablab.judge.estimates",
     "ablab.study.tuning_study": "ablab.study.definition",

@@ -77,6 +77,16 @@ def _written_out(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def size_of(count: int) -> str:
+    """Format bytes as `12.3 MB`."""
+    value, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+
+
 def duration(seconds: float) -> str:
     """Format seconds as `48 s`, `9 min 58 s` or `2 h 5 min`."""
     whole = round(seconds)

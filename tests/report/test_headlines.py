@@ -13,7 +13,7 @@ from ablab.report.claim_words import with_words
 from ablab.report.plain_words import plain_words
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
-from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import compare_shares
 from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts

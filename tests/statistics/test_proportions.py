@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ablab.statistics.proportions import compare_shares, share
+from ablab.statistics.diverged import compare_shares, share
 
 
 def test_interval_of_none_in_three_by_hand():

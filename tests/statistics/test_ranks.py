@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ablab.statistics import ranks
-from ablab.statistics.ranks import DIVERGED, compare_ranks
+from ablab.statistics import diverged
+from ablab.statistics.diverged import DIVERGED, compare_ranks
 
 
 def outcomes(rng, runs, share=0.3):
@@ -41,7 +41,7 @@ def test_many_runs_are_approximated_and_the_approximation_is_near(monkeypatch):
     rng = np.random.default_rng(3)
     arm, baseline = outcomes(rng, 30), outcomes(rng, 30, share=0.5)
     exact = compare_ranks(arm, baseline).p
-    monkeypatch.setattr(ranks, "MOST_EXACT", 10)
+    monkeypatch.setattr(diverged, "MOST_EXACT", 10)
     approximate = compare_ranks(arm, baseline).p
     assert approximate != exact
     assert approximate == pytest.approx(exact, rel=0.05)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from ablab.statistics.diverged import compare_shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated
 from ablab.statistics.paired import of_differences
-from ablab.statistics.proportions import compare_shares
 from ablab.statistics.sequential import Boundary, Watched, chance_of_a_verdict, follow, follow_watched
 from ablab.statistics.verdict import Case, Failures
 from benchmarks.calibration.sequential import single, studies

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ablab.statistics.diverged import DIVERGED, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.proportions import compare_shares
-from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Case, Failures, verdicts
 
 SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])

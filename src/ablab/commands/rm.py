@@ -9,9 +9,8 @@ from ablab.api import open as open_store
 from ablab.api.run import Run
 from ablab.api.store import Runs, Store
 from ablab.commands.options import RmOptions
-from ablab.commands.show import size, size_of
 from ablab.errors import DONE, BusyError, UserError
-from ablab.files import read_json
+from ablab.files import read_json, size
 from ablab.store.chain import RECORD
 from ablab.store.conditions import meeting, near_miss
 from ablab.store.locks import locked
@@ -19,6 +18,7 @@ from ablab.store.records import Strict
 from ablab.store.register import Register, file_digest
 from ablab.store.run_folder import CARD, RunFolder
 from ablab.tasks.verbs import read_words, say_json
+from ablab.text import size_of
 from ablab.tracking.console import Console
 
 ASIDE = "superseded"

@@ -10,6 +10,7 @@ from ablab.api import open as open_store
 from ablab.api.run import Run
 from ablab.commands.options import ShowOptions
 from ablab.errors import DONE, UserError
+from ablab.files import size
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.failures import Failure
@@ -19,7 +20,7 @@ from ablab.tasks.registry import task_named
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.task import written
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import duration, how_many, program
+from ablab.text import duration, how_many, program, size_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
@@ -175,17 +176,6 @@ def _folders(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
 
 
-def size(path: Path) -> int:
-    """Return the bytes of all files below a folder; links count for themselves."""
-    return sum(each.lstat().st_size for each in _files(path))
-
-
-def _files(path: Path) -> Iterator[Path]:
-    for each in path.rglob("*"):
-        if each.is_symlink() or each.is_file():
-            yield each
-
-
 def show(arguments: Sequence[str]) -> int:
     """Show a run."""
     options = read_words(ShowOptions, arguments)
@@ -276,13 +266,3 @@ def _listed(key: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
         line.append(word)
     if line:
         yield key, ", ".join(line)
-
-
-def size_of(count: int) -> str:
-    """Format bytes as `12.3 MB`."""
-    value, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"

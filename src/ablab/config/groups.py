@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.code.folders import PRIMARY, shipped_conf, shipped_targets, user_confs
-from ablab.config.plain_yaml import read_yaml
+from ablab.config.plain_yaml import read_mapping
 from ablab.errors import UserError, choices
 from ablab.former import current
 
@@ -163,14 +163,7 @@ def _is_global(path: Path) -> bool:
 
 @cache
 def _content(path: Path) -> dict[str, Any]:
-    from yaml import YAMLError
-
-    try:
-        content = read_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, YAMLError) as error:
-        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: no fields; allowed: {TARGET}: <module>.<class>, and values of its fields")
+    content = read_mapping(path, f"no fields; allowed: {TARGET}: <module>.<class>, and values of its fields")
     return {str(key): value for key, value in content.items()}
 
 

@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from ablab.errors import UserError
 
 MOST_NODES = 100_000
 """Most values that a file may stand for: an alias repeats what it names, so that 300 bytes can mean a billion."""
@@ -89,6 +92,19 @@ def read_yaml(text: str, prepare: Callable[[yaml.Node], None] = lambda node: Non
         return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def read_mapping(
+    path: Path, allowed: str, prepare: Callable[[yaml.Node], None] = lambda node: None
+) -> dict[Hashable, Any]:
+    """Return the keys and values of a YAML file; UserError where it cannot be read, or has none: what is `allowed`."""
+    try:
+        content = read_yaml(path.read_text(encoding="utf-8"), prepare)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
+        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: {allowed}")
+    return content
 
 
 def take_for_text(node: yaml.Node) -> None:

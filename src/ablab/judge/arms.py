@@ -17,7 +17,7 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
-from ablab.statistics.proportions import share
+from ablab.statistics.ranks import share
 from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
 from ablab.tasks.identity import differing
 from ablab.tasks.score import Score

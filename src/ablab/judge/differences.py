@@ -21,7 +21,7 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import detectable_difference
-from ablab.statistics.proportions import Shares
+from ablab.statistics.ranks import Shares
 from ablab.statistics.resampling import ResampledScores, Resamples, Swaps, crossed
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures

@@ -3,7 +3,7 @@
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, RankComparison, compare_ranks
 from ablab.statistics.verdict import Failures
 

@@ -14,7 +14,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.conditions import steady
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
-from ablab.statistics.proportions import compare_shares
+from ablab.statistics.ranks import compare_shares
 from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
 from ablab.statistics.verdict import Verdict
 from ablab.store.index import index_of

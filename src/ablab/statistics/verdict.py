@@ -7,13 +7,12 @@ from typing import Literal
 import numpy as np
 
 from ablab.statistics import student
+from ablab.statistics.diverged import RankComparison, Shares
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
 from ablab.statistics.power import detectable_difference
-from ablab.statistics.proportions import Shares
-from ablab.statistics.ranks import RankComparison
 from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]

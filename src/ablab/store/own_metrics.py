@@ -7,14 +7,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.code.find import Part, find_part
 from ablab.code.folders import user_confs
 from ablab.code.load import failure_of, load
-from ablab.config.plain_yaml import read_yaml
-from ablab.errors import UserError, first_error
+from ablab.config.plain_yaml import read_mapping
+from ablab.errors import UserError, about, first_error
 from ablab.store.records import Evaluation
 from ablab.store.run_folder import RunFolder
 from ablab.store.shared import stored_text
@@ -85,20 +84,13 @@ def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
 def _read(path: Path) -> OwnMetric:
     if path.stem in (ours := (*known_scores(), *of_arms())):
         raise UserError(f"{path}: ablab has a metric of this name; allowed: any name but {', '.join(ours)}")
-    try:
-        values: Any = read_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: no metric; it needs _target_, title and better")
+    values: Any = read_mapping(path, "no metric; it needs _target_, title and better")
     try:
         metric = OwnMetric.model_validate(values)
     except ValidationError as error:
         raise UserError(f"{path}: {first_error(error, values)}") from None
-    try:
+    with about(path):
         taken = metric.part.signature.parameters
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     if unknown := [name for name in taken if name not in TEXTS]:
         raise UserError(
             f"{path}: {metric.target} takes {unknown[0]}, and a metric has no fields; allowed: {', '.join(TEXTS)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ablab.code.machine import uncollected
 from ablab.config import compose_arm
 from ablab.config.schema import OF_A_SWEEP
-from ablab.errors import UserError
+from ablab.errors import UserError, about
 from ablab.fields import flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
@@ -93,15 +93,13 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     experiment = read(path)
     if experiment.search is not None:
         return confirming(name, path, experiment, overrides)
-    try:
+    with about(path):
         arms, baseline = arms_of(experiment)
         check_of_runs((*experiment.common, *(word for arm in arms for word in arm.words)))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     line = line_beside(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})
     looks, seeds = looks_of(name, experiment, overrides), seeds_of(overrides, planned_seeds(experiment))
     common = (*experiment.common, *line)
-    try:
+    with about(path):
         grid = grid_of(arms, baseline, experiment.within)
         compared = Compared(arms, grid.baselines, settled(experiment.claims, grid, experiment.metric))
         tuned, trials = [], None
@@ -122,8 +120,6 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         check_distinct(compared.claims, cells)
         if looks is not None:
             check_followed(compared.claims, experiment.error)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     names, cells = one_arm_a_run(compared.arms, cells)
     study = Study(
         path.stem,

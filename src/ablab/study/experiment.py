@@ -23,7 +23,7 @@ from pydantic import (
 
 from ablab.code.folders import part_folders, shipped_experiments
 from ablab.config.keys import text_of
-from ablab.config.plain_yaml import read_yaml, take_for_text
+from ablab.config.plain_yaml import read_mapping, take_for_text
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import alternatives
 from ablab.search.settings import Dimensions, SearchBlock
@@ -277,14 +277,10 @@ def read(path: Path) -> Experiment:
 
 def read_as(kind: type[Kind], path: Path, declaring: Mapping[str, Declaring] = MappingProxyType({})) -> Kind:
     """Read and validate a YAML file as this kind of declaration. `declaring`: keys by which it may declare its task."""
-    try:
-        # `${...}` stays as it is: in a word it is for the run's configuration.
-        kinds = reduce(or_, (each.block for each in declaring.values()), kind)
-        values: Any = read_yaml(path.read_text(encoding="utf-8"), partial(_leave_text, kind=kinds))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # PyYAML leaves bad dates to Python
-        raise UserError(f"{path}: not readable as YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: not an experiment; it needs keys such as question, factors, seeds")
+    kinds = reduce(or_, (each.block for each in declaring.values()), kind)
+    allowed = "not an experiment; it needs keys such as question, factors, seeds"
+    # `${...}` stays as it is: in a word it is for the run's configuration.
+    values: Any = read_mapping(path, allowed, partial(_leave_text, kind=kinds))
     own = next((each for key, each in declaring.items() if key in values), None)
     try:
         if own is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ablab.config import compose, compose_arm
 from ablab.config.keys import all_fields
 from ablab.config.schema import OF_A_SWEEP
-from ablab.errors import UserError, choices
+from ablab.errors import UserError, about, choices
 from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of, validated
@@ -237,15 +237,13 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
         return None
     varied = set(experiment.search.space)
     common, seeds = line_beside(name, overrides, varied), seeds_of(overrides, planned_seeds(experiment))
-    try:
+    with about(path):
         check_of_runs(experiment.common)
         claims = _claims(experiment, ARMS)
         found = _declared(StudyFile(path, experiment), experiment.search, (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
             check_scale(claim, found.recipes)  # the winner may be any of them
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     check_own(found.file, found.folder, Path(found.base.config.outputs))
     return found
 
@@ -268,13 +266,11 @@ def confirming(name: str, path: Path, experiment: Experiment, overrides: Sequenc
     if best is None:
         raise UserError(f"{path}: its search comes first; type {program('train')} -m experiment={name}")
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], seeds_of(overrides, planned_seeds(experiment))
-    try:
+    with about(path):
         claims = _claims(experiment, arms)
         cells = list(cells_of(arms, seeds, found.common, naming=True))
         check_all_measured(claims, cells)
         check_distinct(claims, cells)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims, file=found.file)
 
 

@@ -20,6 +20,9 @@ USUAL = "usual settings"
 FEWEST = 3
 """Values of a key below which each of them is an end."""
 
+TUNING = "tuning"
+"""The factor `within` of a study whose arms are compared at usual settings and tuned."""
+
 TUNED = ", tuned"
 """Ending of the name of an arm with its best settings."""
 
