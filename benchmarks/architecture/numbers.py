@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 315,
-    "lines": 49_059,
+    "files over 12 lines": 316,
+    "lines": 49_073,
     "entries at the top": 24,
     "arrows between rooms": 229,
     "floors": 11,
     "files that name a score": 29,
-    "modules with one importer": 64,
+    "modules with one importer": 63,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from ablab.judge.claims import judge
-from ablab.judge.document import ClaimLine
+from ablab.judge.lines import ClaimLine
 from ablab.judge.selection import SelectedArms
 from ablab.report.claim_words import with_words
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace, write_artefact

@@ -16,9 +16,8 @@ from ablab.report.forest import forests
 from ablab.report.page import page
 from ablab.report.sentences import document_of
 from ablab.report.tables import claims_table
+from ablab.statistics.diverged import DIVERGED, Shares, compare_ranks
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.ranks import Shares
-from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.verdict import Failures
 from tests.report.synthetic import claims_of
 from tests.report.test_estimates import scored

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from ablab.judge.document import Document, FollowedLine
+from ablab.judge.document import Document
+from ablab.judge.lines import FollowedLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import alternative
 from ablab.report.figures import ASIDE, COLOURS

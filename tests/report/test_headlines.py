@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.judge.document import ClaimLine, Span
 from ablab.judge.failures import RANK, SHARE
+from ablab.judge.lines import ClaimLine, Span
 from ablab.report.claim_words import with_words
 from ablab.report.plain_words import plain_words
+from ablab.statistics.diverged import DIVERGED, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
-from ablab.statistics.ranks import compare_shares
-from ablab.statistics.ranks import DIVERGED, compare_ranks
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, Failures, Verdict, verdicts
 from tests.report.test_plain_words import claim

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.differences import decided, difference_line
-from ablab.judge.document import Document, interval_text
+from ablab.judge.document import Document
 from ablab.judge.estimates import borrowed
+from ablab.judge.lines import interval_text
 from ablab.judge.selection_of_study import of_study
 from ablab.report.claim_words import answers
 from ablab.report.forest import forests

@@ -6,8 +6,8 @@ import pytest
 
 from ablab.code.differences import joined
 from ablab.judge.arms import arm_line
-from ablab.judge.document import ClaimLine
 from ablab.judge.evidence import evidence
+from ablab.judge.lines import ClaimLine
 from ablab.judge.origins import odd, unlike
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study

@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ablab.config.groups import groups
-from ablab.judge.document import ClaimLine, Document, SeedDifference, Span
+from ablab.judge.document import Document
+from ablab.judge.lines import ClaimLine, SeedDifference, Span
 from ablab.judge.selection_of_study import of_study
 from ablab.report.drawing import drawing
 from ablab.report.forest import published_differences

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ablab.judge.document import FollowedLine, LookLine, Span
 from ablab.judge.extending import SETTLED, STEPS, claims_table, path
+from ablab.judge.lines import FollowedLine, LookLine, Span
 from tests.report.test_plain_words import claim
 
 LEVEL = {"level": 0.95, "method": "t"}

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from ablab.api.tables import Rows
 from ablab.errors import UserError, first_error
 from ablab.files import write_text
-from ablab.judge.document import ClaimLine, Document
+from ablab.judge.document import Document
+from ablab.judge.lines import ClaimLine
 from ablab.judge.selection_of_table import TableExperiment, of_frame
 from ablab.report.page import page
 from ablab.report.plain_words import plain_words

@@ -5,8 +5,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ablab.api.tables import Rows
-from ablab.judge.document import ArmLine, ClaimLine, Document
+from ablab.judge.document import Document
 from ablab.judge.flaws import checked
+from ablab.judge.lines import ArmLine, ClaimLine
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex

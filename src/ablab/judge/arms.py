@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ablab.judge.document import ArmLine, RunLine, SetLine, Span
+from ablab.judge.document import SetLine
 from ablab.judge.evidence import EVEN, convergence, off_scale
+from ablab.judge.lines import ArmLine, RunLine, Span
 from ablab.judge.metrics import Measure, Progress
 from ablab.judge.origins import codes_of, odd, unlike, versions_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
+from ablab.statistics.diverged import share
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
-from ablab.statistics.ranks import share
 from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
 from ablab.tasks.identity import differing
 from ablab.tasks.score import Score

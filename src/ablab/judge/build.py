@@ -1,13 +1,14 @@
 """Turn a selection of runs into findings. Everything that is computed is computed here, once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ablab.judge.arms import arm_line, set_lines
 from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
-from ablab.judge.document import Beside, ClaimLine, Document, EffectLine
+from ablab.judge.document import Beside, Document
 from ablab.judge.effects import effect_lines
+from ablab.judge.lines import ClaimLine, DifferenceLine, EffectLine
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -25,18 +26,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
     """
     measure, claims = selection.measure, with_tuning(selection, judge(selection))
     evaluation = next((run.evaluation for arm in selection.arms for run in arm.runs if run.evaluation), None)
-    differences = []
-    metrics = metric_lines(selection)
     effects, hole = _effects(selection, claims)
-    on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
-    for arm in selection.rows:
-        baseline = selection.baseline_of(arm)
-        if arm is not baseline:
-            line = difference_line(selection, arm, baseline, on_sentences[baseline.name])
-            differences.append(decided(line, claims, selection))
-        advance()
-    series = [*tuning_series(selection), *pictured(selection)]
-    artefacts, differing = side_by_side(selection), differing_sentences(selection)
     return Document(
         name=selection.name,
         question=selection.question,
@@ -58,13 +48,13 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         arms=[arm_line(selection, arm, selection.folder) for arm in selection.rows],
         beside=[_beside(name, other) for name, other in selection.beside.items()],
         loss=None if selection.loss is None else _beside(selection.task.loss, selection.loss),
-        differences=differences,
+        differences=list(_differences(selection, claims, resamples, advance)),
         effects=effects,
         test_sets=set_lines(selection),
-        metrics=metrics,
-        series=series,
-        artefacts=artefacts,
-        differing=differing,
+        metrics=metric_lines(selection),
+        series=[*tuning_series(selection), *pictured(selection)],
+        artefacts=side_by_side(selection),
+        differing=differing_sentences(selection),
         methods=[],
         stamp=selection.stamp,
         origin=selection.origin,
@@ -72,6 +62,18 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         setup=setup(selection),
         tuning=tuning_lines(selection),
     )
+
+
+def _differences(
+    selection: SelectedArms, claims: Sequence[ClaimLine], resamples: int, advance: Callable[[], None]
+) -> Iterator[DifferenceLine]:
+    on_sentences = {row.name: _on_sentences(selection, row, resamples) for row in selection.baseline_rows}
+    for arm in selection.rows:
+        baseline = selection.baseline_of(arm)
+        if arm is not baseline:
+            line = difference_line(selection, arm, baseline, on_sentences[baseline.name])
+            yield decided(line, claims, selection)
+        advance()
 
 
 def _beside(name: str, measure: Measure) -> Beside:

@@ -7,12 +7,12 @@ from itertools import count
 from typing import TypeVar
 
 from ablab.judge.contrasts import arms_of, evidence_of
-from ablab.judge.document import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.ends import given_up_words
 from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, conditions, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.families import claim_key
+from ablab.judge.lines import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
 from ablab.judge.prospects import advice

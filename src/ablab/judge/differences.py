@@ -5,23 +5,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ablab.judge.document import (
-    ClaimLine,
-    DifferenceLine,
-    DifferingSentences,
-    EffectLine,
-    OtherTest,
-    SeedDifference,
-    Span,
-)
+from ablab.judge.document import DifferingSentences
 from ablab.judge.estimates import by_both
 from ablab.judge.evidence import Pairs, observed, pairs
+from ablab.judge.lines import ClaimLine, DifferenceLine, EffectLine, OtherTest, SeedDifference, Span
 from ablab.judge.metrics import Items
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
+from ablab.statistics.diverged import Shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import detectable_difference
-from ablab.statistics.ranks import Shares
 from ablab.statistics.resampling import ResampledScores, Resamples, Swaps, crossed
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures

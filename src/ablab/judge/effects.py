@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 
 from ablab.judge.differences import of_claim
-from ablab.judge.document import ClaimLine, EffectLine
 from ablab.judge.estimates import by_both
 from ablab.judge.evidence import evidence, off_scale
+from ablab.judge.lines import ClaimLine, EffectLine
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ablab.judge.contrasts import arms_of, evidence_of, shared_scores
-from ablab.judge.document import OtherTest, Sign, Span
 from ablab.judge.evidence import Evidence, are_comparable, by_scale
+from ablab.judge.lines import OtherTest, Sign, Span
 from ablab.judge.metrics import Measure
 from ablab.judge.results_table import WITHIN
 from ablab.judge.runs import ArmRun, ArmRuns

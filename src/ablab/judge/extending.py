@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ablab.judge.claims import judge
-from ablab.judge.document import ClaimLine, LookLine, interval_text
+from ablab.judge.lines import ClaimLine, LookLine, interval_text
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import of_study
 from ablab.study.claims import Settled

@@ -2,9 +2,8 @@
 
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
+from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, RankComparison, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.ranks import compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, RankComparison, compare_ranks
 from ablab.statistics.verdict import Failures
 
 SHARE = Measure("share of failures", "share of runs", 2, False, None, lambda _: None)

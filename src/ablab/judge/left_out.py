@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import UserError
-from ablab.judge.document import Span, interval_text
 from ablab.judge.evidence import observed
+from ablab.judge.lines import Span, interval_text
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -41,7 +41,8 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     seeds = sorted({*gone.values(), *(one.seed for one in others)})
     lost = f"; {len(gone)} of the runs are not in the store" if gone else ""
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
-    said = "they are no part of the study" if _fixed(selection) else _chosen(selection)
+    chosen = f"{selection.chosen_by} leaves them out, so the figures are exploratory"
+    said = "they are no part of the study" if _fixed(selection) else chosen
     yield "; ".join([runs, said, *_differences(selection, others)])
 
 
@@ -62,12 +63,6 @@ def _fixed(selection: SelectedArms) -> bool:
     """Return whether the runs were named before any of them had ended."""
     registered = selection.registered
     return registered is not None and not registered.runs_already_done and selection.departed is None
-
-
-def _chosen(selection: SelectedArms) -> str:
-    kind = selection.question.partition("=")[0]
-    words = {"runs": "runs=", "where": selection.question}.get(kind) if selection.study is None else None
-    return f"{words or 'the choice of seeds'} leaves them out, so the figures are exploratory"
 
 
 class _Other(NamedTuple):

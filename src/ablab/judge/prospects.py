@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ablab.fields import flatten
-from ablab.judge.document import Advice
+from ablab.judge.lines import Advice
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.conditions import steady
+from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, compare_shares
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
-from ablab.statistics.ranks import compare_shares
-from ablab.statistics.ranks import DIVERGED, FEWEST_RANKED, compare_ranks
 from ablab.statistics.verdict import Verdict
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record

@@ -65,7 +65,7 @@ class SelectedArms:
     `study`: the folder of the study, of the selection of one. `tried`: the runs of tuning. `looks`: at its claims,
     where seeds are added until these are settled; `ended`: why no more are. `sharing`: other registrations of the same
     runs. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
-    `lost_stamps`: those of earlier reports that it never had.
+    `lost_stamps`: those of earlier reports that it never had. `chosen_by`: what leaves out other runs of the recipes.
     """
 
     name: str
@@ -102,6 +102,7 @@ class SelectedArms:
     flaws: Sequence[str] = ()
     stamp: str | None = None
     lost_stamps: Sequence[str] = ()
+    chosen_by: str = "the choice of seeds"
 
     @property
     def measure(self) -> Measure:

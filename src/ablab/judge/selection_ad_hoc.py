@@ -90,8 +90,21 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
     task = task_recorded(found[0][1].settings)
-    chosen = SelectedArms(name, question, None, arms, baseline.name, task.primary, [], None, outputs, notes=notes)
-    return replace(chosen, task=task, measures=measures(task))
+    return SelectedArms(
+        name=name,
+        question=question,
+        source=None,
+        arms=arms,
+        baseline=baseline.name,
+        metric=task.primary,
+        claims=[],
+        registered=None,
+        outputs=outputs,
+        measures=measures(task),
+        task=task,
+        notes=notes,
+        chosen_by="runs=" if kind == "runs" else question,
+    )
 
 
 @dataclass(frozen=True)

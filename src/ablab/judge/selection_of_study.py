@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
 from ablab.files import json_digest
-from ablab.judge.document import TUNING
 from ablab.judge.ends import given_up
 from ablab.judge.metrics import measures
 from ablab.judge.registration import Registered, called
@@ -19,10 +18,11 @@ from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
-from ablab.study.extending import MOST_CLAIMS, closings, extensions
+from ablab.study.extending import MOST_CLAIMS, Closing, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
+from ablab.study.tuning import TUNING
 from ablab.tasks.plan import Planned
 from ablab.text import counted, how_many
 
@@ -37,7 +37,6 @@ def of_study(study: Study) -> SelectedArms:
     _check_count(study, registered)
     heads = _head_curves(study)
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
-    factorial = experiment is not None and experiment.design == "factorial" and not experiment.exclude
     closed = closings(study.folder)
     closed_cells = {(cell.arm, cell.seed) for cell in study.cells if any(closing.state_of(cell) for closing in closed)}
     awaited, late = _awaited_and_late(arms, registered, closed_cells)
@@ -53,7 +52,7 @@ def of_study(study: Study) -> SelectedArms:
         claims=[*study.claims, *withdrawn],
         registered=registered,
         outputs=study.outputs,
-        factors=_level_names(experiment.factors) if factorial and experiment is not None else {},
+        factors={} if experiment is None else _level_names(experiment),
         choosing=None if experiment is None else _choosing(experiment),
         searched=() if experiment is None else tuple(_searched(experiment)),
         departed=departed,
@@ -62,11 +61,7 @@ def of_study(study: Study) -> SelectedArms:
             *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
             *_later(study, registered),
             *_other_ways(arms),
-            *(
-                f"{how_many(len(one.runs), 'run')} {'was' if len(one.runs) == 1 else 'were'} given up on "
-                f"{one.closed[:10]}: {one.reason}"
-                for one in closed
-            ),
+            *map(_closed, closed),
         ),
         error=_error(experiment, registered),
         within=_within(study),
@@ -82,6 +77,11 @@ def of_study(study: Study) -> SelectedArms:
         looks=study.looks,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
+
+
+def _closed(one: Closing) -> str:
+    were = "was" if len(one.runs) == 1 else "were"
+    return f"{how_many(len(one.runs), 'run')} {were} given up on {one.closed[:10]}: {one.reason}"
 
 
 def _awaited_and_late(
@@ -285,8 +285,11 @@ def _run(cell: Cell, heads: str) -> ArmRun:
     )
 
 
-def _level_names(factors: Any) -> dict[str, list[str]]:
+def _level_names(experiment: Experiment) -> dict[str, list[str]]:
+    """Return the levels by factor of a factorial design that has every combination; empty for any other."""
+    if experiment.design != "factorial" or experiment.exclude:
+        return {}
     return {
         factor: list(levels) if isinstance(levels, dict) else [as_typed(level) for level in levels]
-        for factor, levels in factors.items()
+        for factor, levels in experiment.factors.items()
     }

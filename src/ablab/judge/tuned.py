@@ -7,8 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from ablab.judge.contrasts import arms_of, shared_scores
-from ablab.judge.document import ClaimLine, LineOf, Series, TuningLine
+from ablab.judge.document import LineOf, Series, TuningLine
 from ablab.judge.estimates import borrowed, borrows
+from ablab.judge.lines import ClaimLine
 from ablab.judge.prospects import ALPHA
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms

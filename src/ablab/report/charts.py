@@ -6,7 +6,8 @@ The page adds the colours of its theme, dark or light.
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.judge.document import EXPLORATORY, Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.lines import EXPLORATORY
 from ablab.report.figures import ASIDE, COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from ablab.judge.document import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign, interval_text
 from ablab.judge.failures import RANK
+from ablab.judge.lines import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign, interval_text
 from ablab.judge.tuned import SAME, UNDECIDED, by_tuning, is_tuned
 from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ablab.judge.document import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference, interval_text
+from ablab.judge.lines import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference, interval_text
 from ablab.report.forest import published_differences
 from ablab.text import signed
 

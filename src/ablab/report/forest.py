@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ablab.judge.document import ClaimLine, Document, SeedDifference, Span, interval_text
+from ablab.judge.document import Document
+from ablab.judge.lines import ClaimLine, SeedDifference, Span, interval_text
 from ablab.report.plain_words import spoken, spoken_pair
 from ablab.report.tables import differences_by_effect
 from ablab.text import signed

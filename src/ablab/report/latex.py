@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from ablab.errors import is_installed
-from ablab.judge.document import ArmLine, ClaimLine, DifferenceLine, Document, interval_text
+from ablab.judge.document import Document
+from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import DRAWS, Picture, curves, differences

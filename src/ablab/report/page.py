@@ -8,7 +8,8 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ablab.judge.document import ClaimLine, Document, Facets, Matrices
+from ablab.judge.document import Document, Facets, Matrices
+from ablab.judge.lines import ClaimLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.claim_words import answers
 from ablab.report.drawing import drawing, path_drawing

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.config.groups import file_of, groups
-from ablab.judge.document import EXPLORATORY, ClaimLine
 from ablab.judge.failures import RANK, SHARE
+from ablab.judge.lines import EXPLORATORY, ClaimLine
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED
 

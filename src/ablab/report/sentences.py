@@ -4,16 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ablab.judge.build import findings
-from ablab.judge.document import TUNING, ClaimLine, Document, Setup
+from ablab.judge.document import Document, Setup
 from ablab.judge.evidence import chosen
 from ablab.judge.flaws import MOST_NAMED, named
+from ablab.judge.lines import ClaimLine
 from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
+from ablab.statistics.diverged import FEWEST_RANKED
 from ablab.statistics.moderated import VERSION
-from ablab.statistics.ranks import FEWEST_RANKED
 from ablab.store.own_metrics import own_metrics
+from ablab.study.tuning import TUNING
 from ablab.tasks.task import FAILURES
 from ablab.text import duration, how_many, program
 

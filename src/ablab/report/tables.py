@@ -4,20 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ablab.judge.document import (
-    ArmLine,
-    Beside,
-    ClaimLine,
-    DifferenceLine,
-    Document,
-    EffectLine,
-    MetricLine,
-    OtherTest,
-    SetLine,
-    Span,
-    TuningLine,
-    interval_text,
-)
+from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine
+from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, EffectLine, OtherTest, Span, interval_text
 from ablab.report.claim_words import advice_words, claimed, condition_words, hypothesis
 from ablab.text import duration, number, p_text, signed
 

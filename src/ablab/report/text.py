@@ -5,7 +5,8 @@ import io
 import re
 from collections.abc import Sequence
 
-from ablab.judge.document import ClaimLine, Document
+from ablab.judge.document import Document
+from ablab.judge.lines import ClaimLine
 from ablab.report.claim_words import answers
 from ablab.report.page_tables import PageTable, page_table
 from ablab.report.pictures import Picture, curves, differences
