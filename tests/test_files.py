@@ -7,8 +7,7 @@ import stat
 
 import pytest
 
-from ablab.files import half_written, read_json, replacing, write_json, write_text
-from ablab.text import write_picture
+from ablab.files import half_written, read_json, replacing, write_json, write_picture, write_text
 
 
 def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):

@@ -15,10 +15,10 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 316,
-    "lines": 49_073,
+    "files over 12 lines": 315,
+    "lines": 49_061,
     "entries at the top": 24,
-    "arrows between rooms": 229,
+    "arrows between rooms": 225,
     "floors": 11,
     "files that name a score": 29,
     "modules with one importer": 63,

@@ -1,4 +1,4 @@
-r"""Atomic writing, and reading, of text, JSON and line files: a reader sees the old content or the new, never a mix.
+r"""Atomic writing of text, JSON, lines and pictures, and reading: a reader sees the old content or the new, not a mix.
 
 A line ends with `\n`, with `\r\n`, or with the text; no other character ends one, whatever Unicode or Python call a
 line end. A `\r` that is left stands inside a sentence. It becomes a space, as some tools would end a line there. A byte
@@ -12,8 +12,10 @@ import json
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +216,42 @@ def canonical(content: bytes) -> bytes:
     if codecs.BOM_UTF8 in content:
         content = _MARKS.sub(b"", content)
     return content if not content or content.endswith(b"\n") else content + b"\n"
+
+
+FURTHER = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans SC", "WenQuanYi Zen Hei"),
+    *("PingFang SC", "Hiragino Sans", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
+    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI"),
+    *("Arial Unicode MS", "Unifont"),
+)
+"""Families that have such scripts, on Linux, macOS and Windows; the first that is installed and has a sign is taken."""
+
+
+def save_figure(figure: Any, path: Path, **options: Any) -> None:
+    """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each."""
+    from matplotlib import rc_context, rcParams
+    from matplotlib.text import Text
+
+    usual = rcParams["font.family"]
+    families = [*usual, *_installed()]
+    for text in figure.findobj(Text):
+        if text.get_fontfamily() == usual:
+            text.set_fontfamily(families)
+    with rc_context({"font.family": families}), warnings.catch_warnings():  # labels of ticks are made while it draws
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
+        figure.savefig(path, **options)
+
+
+def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
+    """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
+    with replacing(path) as temporary:
+        save_figure(figure, temporary, format=path.suffix.removeprefix("."), dpi=dpi)
+
+
+@cache
+def _installed() -> list[str]:
+    from matplotlib.font_manager import get_font_names
+
+    names = set(get_font_names())
+    return [family for family in FURTHER if family in names]

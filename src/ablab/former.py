@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.judge.verify": "ablab.commands.verification",
     "ablab.statistics.ranks": "ablab.statistics.diverged",
     "ablab.store.stored_code": "ablab.store.shared",
     "ablab.console": "ablab.tracking.console",
@@ -44,7 +45,7 @@ MERGED: Mapping[str, str] = {
     "ablab.store.store_id": "ablab.tracking.card",
     "ablab.store.stored_text": "ablab.store.shared",
     "ablab.judge.both_ways": "ablab.judge.tuned",
-    "ablab.judge.stamped": "ablab.judge.verify",
+    "ablab.judge.stamped": "ablab.commands.verification",
     "ablab.statistics.sentences": "ablab.statistics.resampling",
     "ablab.statistics.scatter": "ablab.statistics.conditions",
     "ablab.statistics.factorial": "ablab.statistics.anova",
@@ -60,7 +61,7 @@ MERGED: Mapping[str, str] = {
     "ablab.commands.short_names": "ablab.commands.ls",
     "ablab.config.malformed": "ablab.config.grammar",
     "ablab.config.plain": "ablab.config.values",
-    "ablab.fonts": "ablab.text",
+    "ablab.fonts": "ablab.files",
     "ablab.lines": "ablab.files",
     "ablab.plain_yaml": "ablab.config.plain_yaml",
     "ablab.program": "ablab.text",

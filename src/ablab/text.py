@@ -1,16 +1,11 @@
-"""Words for people: numbers, things counted, times, aligned rows, the name of the program, and fonts for any script."""
+"""Words for people: numbers, things counted, times, aligned rows and the name of the program."""
 
 import re
 import shutil
 import sys
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any
-
-from ablab.files import replacing
 
 Say = Callable[[str], None]
 """Tells a person a line. Code digests leave out a statement that only calls a parameter of this type."""
@@ -147,59 +142,6 @@ def _folded(cell: str, width: int) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-SCRIPTS = ("train", "study", "report", "prune", "translate")
-"""Verbs with a script at the root of a checkout."""
-
-
-def is_script() -> bool:
-    """Return whether one of the scripts of a checkout was started, and not the installed command."""
-    return Path(sys.argv[0]).name in {f"{verb}.py" for verb in SCRIPTS}
-
-
-def program(verb: str) -> str:
-    """Return `python train.py` where the scripts of a checkout are in use, else `ablab train`."""
-    return f"python {verb}.py" if is_script() else f"ablab {verb}"
-
-
-FURTHER = (
-    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Source Han Sans SC", "WenQuanYi Zen Hei"),
-    *("PingFang SC", "Hiragino Sans", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
-    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI"),
-    *("Arial Unicode MS", "Unifont"),
-)
-"""Families that have such scripts, on Linux, macOS and Windows; the first that is installed and has a sign is taken."""
-
-
-def save_figure(figure: Any, path: Path, **options: Any) -> None:
-    """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each."""
-    from matplotlib import rc_context, rcParams
-    from matplotlib.text import Text
-
-    usual = rcParams["font.family"]
-    families = [*usual, *_installed()]
-    for text in figure.findobj(Text):
-        if text.get_fontfamily() == usual:
-            text.set_fontfamily(families)
-    with rc_context({"font.family": families}), warnings.catch_warnings():  # labels of ticks are made while it draws
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
-        figure.savefig(path, **options)
-
-
-def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
-    """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
-    with replacing(path) as temporary:
-        save_figure(figure, temporary, format=path.suffix.removeprefix("."), dpi=dpi)
-
-
-@cache
-def _installed() -> list[str]:
-    from matplotlib.font_manager import get_font_names
-
-    names = set(get_font_names())
-    return [family for family in FURTHER if family in names]
-
-
 def number(value: float | None, digits: int) -> str:
     """Format as `1,234.50`; empty for None."""
     return "" if value is None else f"{value:,.{digits}f}"
@@ -226,3 +168,17 @@ def p_words(p: float, of_what: str = "") -> str:
 def percent(chance: float) -> str:
     """Format a chance as `45 %` or `less than 1 %`."""
     return "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
+
+
+SCRIPTS = ("train", "study", "report", "prune", "translate")
+"""Verbs with a script at the root of a checkout."""
+
+
+def is_script() -> bool:
+    """Return whether one of the scripts of a checkout was started, and not the installed command."""
+    return Path(sys.argv[0]).name in {f"{verb}.py" for verb in SCRIPTS}
+
+
+def program(verb: str) -> str:
+    """Return `python train.py` where the scripts of a checkout are in use, else `ablab train`."""
+    return f"python {verb}.py" if is_script() else f"ablab {verb}"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ablab.commands.cli import main
+from ablab.commands.verification import verify_runs
 from ablab.errors import UserError
 from ablab.files import read_lines
-from ablab.judge.verify import verify_runs
 from ablab.store.chain import Chain
 from ablab.store.custody import links
 from ablab.store.finished import FinishedRun

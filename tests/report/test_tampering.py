@@ -9,9 +9,9 @@ import shutil
 import pytest
 
 from ablab.commands.cli import main
+from ablab.commands.verification import faults_of
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.verify import faults_of
 from ablab.store.register import REGISTER, waiting_for
 from ablab.study.definition import define
 from ablab.study.extending import close

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ablab.commands.verification import ended_of
 from ablab.errors import UserError
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.verify import ended_of
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.tuning import Tuned, TuningTrial, _best, at_an_edge

@@ -18,7 +18,6 @@ from ablab.api.store import Runs
 from ablab.api.tables import Rows
 from ablab.code.machine import uncollected
 from ablab.commands.options import LsOptions
-from ablab.config.schema import DEFAULT
 from ablab.errors import DONE, UserError, choices
 from ablab.store.conditions import near_miss
 from ablab.store.records import Strict
@@ -153,7 +152,7 @@ def ls(arguments: Sequence[str]) -> int:
 def _scores_of(found: Sequence[Run]) -> list[str]:
     """Return the scores that the tasks of these runs list, each once; of no runs, those of the default task."""
     records = [run.record for run in found if run.damage is None and run.record is not None]
-    tasks = [task_recorded(record.settings) for record in records] or [task_named(DEFAULT)]
+    tasks = [task_recorded(record.settings) for record in records] or [task_named()]
     return list(dict.fromkeys(score for task in tasks for score in task.listed))
 
 

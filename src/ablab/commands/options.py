@@ -45,7 +45,7 @@ class StudyOptions(Options):
 
     usage = ("python study.py experiment=<name> [key=value ...]",)
     takes_settings = True
-    output = "ablab.commands.outputs.StudyState"
+    output = "ablab.sweep.progress.StudyState"
 
     check: bool = False
     """true: build every arm, train it for a few steps and decode a sentence, each in a fresh process; the plan then
@@ -200,7 +200,7 @@ class SyncOptions(Options):
     """
 
     usage = ("ablab sync [key=value ...]",)
-    output = "ablab.commands.outputs.Unsent"
+    output = "ablab.commands.sync.Unsent"
 
     dry_run: bool = False
     """true: only list what W&B does not have yet"""
@@ -249,7 +249,7 @@ class VerifyOptions(Options):
         "ablab verify archive=<file> [key=value ...]",
         "ablab verify stamp=<stamp or file> [key=value ...]",
     )
-    output = "ablab.commands.outputs.Verified"
+    output = "ablab.commands.verification.Verified"
 
     run: str | None = None
     """a finished run: its id, a prefix of its id, or its path"""

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import PackOptions
+from ablab.commands.verification import ended_of
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.verify import ended_of
 from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now

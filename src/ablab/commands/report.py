@@ -10,6 +10,7 @@ from typing import Any
 
 from ablab.code.machine import uncollected
 from ablab.commands.options import ReportOptions
+from ablab.commands.verification import all_hold, ended_of, faults_of, verify_runs
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
@@ -19,7 +20,6 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs, where
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.judge.selection_of_table import of_table
-from ablab.judge.verify import all_hold, ended_of, faults_of, verify_runs
 from ablab.report.charts import charts
 from ablab.report.checklist import checklist
 from ablab.report.claim_words import answers, exploratory_words

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import SyncOptions
-from ablab.commands.outputs import ToSend, Unsent
 from ablab.config import compose
 from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
+from ablab.store.records import Strict
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import how_many
@@ -21,6 +21,21 @@ from ablab.tracking.sender import sent
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
 from ablab.tracking.wandb import LOG, waited
+
+
+class ToSend(Strict):
+    """A run or study with events that W&B lacks, and the project that they go to."""
+
+    folder: str
+    project: str
+
+
+class Unsent(Strict):
+    """What W&B lacks, or lacked before it was sent."""
+
+    dry_run: bool
+    missing: list[ToSend]
+
 
 SECONDS = 600.0
 """Seconds that W&B has for one run."""

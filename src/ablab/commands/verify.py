@@ -5,14 +5,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ablab.commands.options import VerifyOptions
-from ablab.commands.outputs import Verified
+from ablab.commands.verification import Reported, Verified, all_hold, ended_of, faults_of, verify_runs, verify_stamps
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.verify import Reported, all_hold, ended_of, faults_of, verify_runs, verify_stamps
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.study.claims import Settled, asked, settle
@@ -90,7 +89,7 @@ class Registered(BaseModel):
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> "Registered":
         # Older stores omit the baseline and metric of a claim where those of the study apply.
-        metric = task_named(DEFAULT).primary
+        metric = task_named().primary
         claims = [settle(claim, entry["baseline"], metric) for claim in entry["claims"]]
         return cls.model_validate({**entry, "claims": claims})
 

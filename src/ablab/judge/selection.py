@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from ablab.config.schema import DEFAULT
 from ablab.files import folder_name
 from ablab.judge.ends import GivenUp
 from ablab.judge.failures import SHARE
@@ -90,7 +89,7 @@ class SelectedArms:
     given_up: Sequence[GivenUp] = ()
     declared: str | None = None
     measures: Mapping[str, Measure] = field(default_factory=dict)
-    task: Task = field(default_factory=lambda: task_named(DEFAULT))
+    task: Task = field(default_factory=task_named)
     origin: str | None = None
     study: Path | None = None
     tuned: Sequence[Tuned] = ()

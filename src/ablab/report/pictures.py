@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.errors import is_installed
-from ablab.files import replacing
+from ablab.files import replacing, save_figure
 from ablab.judge.document import Document, Series
 from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests, wrapped
 from ablab.tasks.registry import known_tasks
-from ablab.text import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ablab.fields import flatten
+from ablab.files import write_picture
 from ablab.search.trials import Trial, Trials, front_of
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import LedgerEntry
 from ablab.study.study import Study, marked, survivors
-from ablab.text import write_picture
 
 MOST_NAMED = 16
 """Arms that a legend has room for."""

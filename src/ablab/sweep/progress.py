@@ -10,6 +10,8 @@ from rich.text import Text
 
 from ablab.search.trials import Trial, Trials, best_so_far, counts_of
 from ablab.store.failures import Failure
+from ablab.store.heartbeat import Pulse
+from ablab.store.records import Strict
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
@@ -152,28 +154,53 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
         yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
+class StudyRun(Strict):
+    """A run of a study. `state`: as in its ledger. `pulse`: the last heartbeat of a run that goes on."""
+
+    arm: str
+    seed: int
+    run_id: str
+    state: str
+    folder: str
+    words: list[str]
+    pulse: Pulse | None
+    failure: Failure | None
+
+
+class StudyState(Strict):
+    """The plan and state of a study. `states`: number of runs in each."""
+
+    study: str
+    baseline: str
+    seeds: list[int]
+    states: dict[str, int]
+    seconds_left: float | None
+    runs: list[StudyRun]
+
+
 def as_json(study: Study, entries: Mapping[str, LedgerEntry]) -> dict[str, object]:
     """Return the progress as data, for programs."""
-    return {
-        "study": study.name,
-        "baseline": study.baseline,
-        "seeds": list(study.seeds),
-        "states": {state.value: number for state, number in count(list(entries.values())).items()},
-        "seconds_left": seconds_left(list(entries.values())),
-        "runs": [
-            {
-                "arm": cell.arm,
-                "seed": cell.seed,
-                "run_id": cell.planned.run_id,
-                "state": entries[cell.key].state.value,
-                "folder": str(cell.planned.folder.path),
-                "words": list(cell.words),
-                "pulse": pulse.model_dump() if (pulse := entries[cell.key].pulse) else None,
-                "failure": failure.model_dump() if (failure := entries[cell.key].failure) else None,
-            }
+    state = StudyState(
+        study=study.name,
+        baseline=study.baseline,
+        seeds=list(study.seeds),
+        states={state.value: number for state, number in count(list(entries.values())).items()},
+        seconds_left=seconds_left(list(entries.values())),
+        runs=[
+            StudyRun(
+                arm=cell.arm,
+                seed=cell.seed,
+                run_id=cell.planned.run_id,
+                state=entries[cell.key].state.value,
+                folder=str(cell.planned.folder.path),
+                words=list(cell.words),
+                pulse=entries[cell.key].pulse,
+                failure=entries[cell.key].failure,
+            )
             for cell in study.cells
         ],
-    }
+    )
+    return state.model_dump()
 
 
 class SearchBoard(Board):

@@ -45,7 +45,7 @@ def _with_settings(kind: str, settings: str) -> Task:
     return made
 
 
-def task_named(kind: str) -> Task:
+def task_named(kind: str = DEFAULT) -> Task:
     """Return the task of a kind, without settings: what it declares of its scores.
 
     One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen.

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.files import write_picture
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice
-from ablab.text import write_picture
 from ablab.transformer.model import heads
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.transformer.model.modes import evaluating

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ablab.files import write_picture
 from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact, Slice, Trace
-from ablab.text import write_picture
 
 COLUMNS = 3
 

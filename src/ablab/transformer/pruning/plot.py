@@ -5,8 +5,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ablab.files import write_picture
 from ablab.store.records import Curve, Point
-from ablab.text import write_picture
 
 
 class Line(NamedTuple):

@@ -13,8 +13,7 @@ from typing import Any
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, write_text
-from ablab.text import write_picture
+from ablab.files import folder_name, json_digest, write_picture, write_text
 from ablab.transformer.config.schema import TranslationConfig
 
 Rate = Callable[[int], float]

@@ -212,3 +212,18 @@ def _by_then(then: Chain, of: Reported) -> Iterator[str]:
         yield f"by then {study.name} was {'registered' if entries else 'not registered'}{times}, and {ended}"
     if not of.studies:
         yield f"by then {ended}"
+
+
+class Verified(Strict):
+    """What was verified. `faults`: of registers and a study's files, and what cannot be read; `runs` have their own.
+
+    `notes`: in what a study is not as it was registered. `stamp`: of the register as it is;
+    `held`: those from outside.
+    """
+
+    holds: bool = True
+    runs: list[RunVerified] = Field(default_factory=list)
+    faults: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    held: list[StampVerified] = Field(default_factory=list)
+    stamp: str | None = None
