@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 315,
-    "lines": 49_061,
+    "files over 12 lines": 314,
+    "lines": 49_055,
     "entries at the top": 24,
     "arrows between rooms": 225,
     "floors": 11,
     "files that name a score": 29,
-    "modules with one importer": 63,
+    "modules with one importer": 62,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

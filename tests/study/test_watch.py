@@ -6,8 +6,7 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.store.failures import read_failure, write_failure
-from ablab.sweep.progress import Board
-from ablab.sweep.watch import launch_watched
+from ablab.sweep.progress import Board, launch_watched
 from ablab.tracking.console import Console
 from tests.launchers.test_launcher import NoGpu
 

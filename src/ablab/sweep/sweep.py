@@ -19,7 +19,7 @@ from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
 from ablab.sweep.check import check, has_passed
-from ablab.sweep.progress import Board, failure_lines, summary
+from ablab.sweep.progress import Board, OnEnd, failure_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.text import counted, how_many, program
 from ablab.tracking.console import Console
@@ -42,13 +42,6 @@ class Policy:
     rerun: bool | Literal["stale"] = False
     retry_failed: bool = False
     fail_fast: bool = False
-
-
-class OnEnd(Protocol):
-    """Callback for each run that has ended; it words the console's line."""
-
-    def __call__(self, entry: LedgerEntry, code: int | None) -> str | None:
-        """`code`: exit code of its process, if any. Return None to print nothing."""
 
 
 class Launch(Protocol):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ablab.study.study import Cell
     from ablab.sweep.launchers.base import Ending
     from ablab.sweep.launchers.base import Launcher as RunLauncher
-    from ablab.sweep.progress import Board
-    from ablab.sweep.sweep import Launch, OnEnd
+    from ablab.sweep.progress import Board, OnEnd
+    from ablab.sweep.sweep import Launch
     from ablab.tracking.console import Console
 
 
@@ -58,7 +58,7 @@ class StudyLauncher(Launcher):
         """
         from functools import partial
 
-        from ablab.sweep.watch import launch_watched
+        from ablab.sweep.progress import launch_watched
 
         def launch(
             board: "Board",
