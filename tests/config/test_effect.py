@@ -5,7 +5,8 @@ import pytest
 from ablab.commands.cli import main
 from ablab.config import compose, compose_arm
 from ablab.config.groups import groups, option_values
-from ablab.config.kinds import class_of, fields_of_options, readers
+from ablab.config.keys import fields_of_options, readers
+from ablab.config.kinds import class_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import Role

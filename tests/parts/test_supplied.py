@@ -6,7 +6,8 @@ import pytest
 
 from ablab.commands.help import listed_fields, typed_choices
 from ablab.config import compose
-from ablab.config.kinds import defaults_of, fields_of
+from ablab.config.keys import fields_of
+from ablab.config.kinds import defaults_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.tasks.plan import plan

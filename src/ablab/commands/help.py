@@ -10,7 +10,8 @@ from typing import Any
 
 from ablab.code.folders import PRIMARY, shipped_conf
 from ablab.config.groups import TARGET, default_choices, groups, implied_choices, option_files, option_values
-from ablab.config.kinds import defaults_of, fields_of
+from ablab.config.keys import fields_of
+from ablab.config.kinds import defaults_of
 from ablab.fields import as_typed
 from ablab.tasks.verbs import VERBS, ListedGroup, Options, options_of
 from ablab.text import is_script

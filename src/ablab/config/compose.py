@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ablab.config.keys import all_fields
-from ablab.config.kinds import askers, handed, readers, unasked, unmet_needs, with_options
+from ablab.config.keys import all_fields, askers, readers
+from ablab.config.kinds import handed, unasked, unmet_needs, with_options
 from ablab.config.schema import Config, having, own_values, schema_of
 from ablab.errors import UserError, first_error
 from ablab.fields import Group, as_typed, flatten, unsigned

@@ -3,12 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import get_origin
 
 from ablab.code.folders import user_confs
-from ablab.config.groups import groups
-from ablab.config.kinds import fields_of_options, mappings_of_options, texts_of_options
-from ablab.config.schema import Config, schemas
-from ablab.fields import Group, Role, TextShape, text_type
+from ablab.config.groups import groups, kinds, option_values
+from ablab.config.kinds import class_of, handed, part_of
+from ablab.config.schema import Config, part_groups, schemas
+from ablab.errors import UserError
+from ablab.fields import Group, Role, TextShape, alternatives, text_type
 
 
 def key_of_now(key: str) -> str:
@@ -68,3 +70,88 @@ def _text_fields(confs: Sequence[Path]) -> Mapping[str, TextShape]:
 def text_of(key: str) -> TextShape | None:
     """Return what kind of text the values of a key are; None where they are none."""
     return TextShape.ONE if key in groups() else text_fields().get(key)
+
+
+def fields_of(group: str, option: str) -> Collection[str] | None:
+    """Return the names of the fields that an option reads; None for groups whose options all read the same."""
+    if group not in part_groups():
+        return None
+    found = class_of(group, option_values(group, option).get("kind"))
+    return None if found is None else [name for name in found.model_fields if name != "code"]
+
+
+def fields_of_options() -> Mapping[str, Role]:
+    """Return dotted name and role of every field of every kind."""
+    return _fields_of_options(user_confs())
+
+
+@cache
+def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
+    return {
+        name: role
+        for group in part_groups()
+        for kind in sorted(kinds(group))
+        if (found := _readable_class_of(group, kind)) is not None
+        for name, role in found.walk(f"{group}.")
+        if name != f"{group}.code"
+    }
+
+
+@cache
+def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
+    """Return the dotted name of every field that takes text under every kind that has it, and which text."""
+    found: dict[str, TextShape | None] = {}
+    for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
+        kind_class = _readable_class_of(group, kind)
+        for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
+            text = text_type(annotation)
+            known = found.get(name, text)
+            found[name] = text if known is text else TextShape.ONE_OR_MORE if known and text else None
+    return {name: text for name, text in found.items() if text is not None}
+
+
+@cache
+def mappings_of_options(confs: Sequence[Path]) -> Collection[str]:
+    """Return the dotted name of every field that is a mapping: keys below it can be typed that no schema names."""
+    classes = [(group, _readable_class_of(group, kind)) for group in part_groups() for kind in kinds(group)]
+    return {
+        name
+        for group, found in classes
+        for name, annotation in (() if found is None else found.types(f"{group}."))
+        if any(get_origin(each) is dict for each in alternatives(annotation))
+    }
+
+
+def _readable_class_of(group: str, kind: str) -> type[Group] | None:
+    """Return the class of a kind, or None where its part cannot be read: that is an error only where it is chosen."""
+    try:
+        return class_of(group, kind)
+    except UserError:
+        return None
+
+
+def readers(key: str) -> tuple[str, ...]:
+    """Return the options of the group in `group.field` that read the field."""
+    group, _, field = key.partition(".")
+    return tuple(name for name in groups()[group] if field in _readable_fields_of(group, name))
+
+
+def askers(key: str) -> tuple[str, ...]:
+    """Return the options whose parts ask for a field outside their group."""
+    group, name = handed()[key], key.rpartition(".")[2]
+    return tuple(option for option in groups()[group] if name in _readable_parameters_of(group, option))
+
+
+def _readable_parameters_of(group: str, option: str) -> Collection[str]:
+    try:
+        part = part_of(group, str(option_values(group, option).get("kind")))
+        return () if part is None else part.signature.parameters
+    except UserError:
+        return ()
+
+
+def _readable_fields_of(group: str, option: str) -> Collection[str]:
+    try:
+        return fields_of(group, option) or ()
+    except UserError:
+        return ()

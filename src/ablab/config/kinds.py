@@ -4,10 +4,10 @@ A part asks for what it needs by naming it, so that none of it is threaded throu
 other name is a field that users set, with the type and range that it declares.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast, get_origin
+from typing import Any, ClassVar, cast
 
 from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -21,7 +21,7 @@ from ablab.config.groups import file_of, groups, kinds, option_values
 from ablab.config.options import Option
 from ablab.config.schema import Config, part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
-from ablab.fields import Group, Role, TextShape, alternatives, text_type
+from ablab.fields import Group, Role
 
 
 class Made(Group):
@@ -252,88 +252,3 @@ def outside_parts(config: Group) -> dict[str, Part]:
     chosen = ((group, getattr(config, group)) for group in part_groups() if group in type(config).model_fields)
     parts = {group: part_of(group, option.kind) for group, option in chosen if isinstance(option, Outside)}
     return {group: part for group, part in parts.items() if part is not None}
-
-
-def fields_of(group: str, option: str) -> Collection[str] | None:
-    """Return the names of the fields that an option reads; None for groups whose options all read the same."""
-    if group not in part_groups():
-        return None
-    found = class_of(group, option_values(group, option).get("kind"))
-    return None if found is None else [name for name in found.model_fields if name != "code"]
-
-
-def fields_of_options() -> Mapping[str, Role]:
-    """Return dotted name and role of every field of every kind."""
-    return _fields_of_options(user_confs())
-
-
-@cache
-def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
-    return {
-        name: role
-        for group in part_groups()
-        for kind in sorted(kinds(group))
-        if (found := _readable_class_of(group, kind)) is not None
-        for name, role in found.walk(f"{group}.")
-        if name != f"{group}.code"
-    }
-
-
-@cache
-def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
-    """Return the dotted name of every field that takes text under every kind that has it, and which text."""
-    found: dict[str, TextShape | None] = {}
-    for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
-        kind_class = _readable_class_of(group, kind)
-        for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
-            text = text_type(annotation)
-            known = found.get(name, text)
-            found[name] = text if known is text else TextShape.ONE_OR_MORE if known and text else None
-    return {name: text for name, text in found.items() if text is not None}
-
-
-@cache
-def mappings_of_options(confs: Sequence[Path]) -> Collection[str]:
-    """Return the dotted name of every field that is a mapping: keys below it can be typed that no schema names."""
-    classes = [(group, _readable_class_of(group, kind)) for group in part_groups() for kind in kinds(group)]
-    return {
-        name
-        for group, found in classes
-        for name, annotation in (() if found is None else found.types(f"{group}."))
-        if any(get_origin(each) is dict for each in alternatives(annotation))
-    }
-
-
-def _readable_class_of(group: str, kind: str) -> type[Group] | None:
-    """Return the class of a kind, or None where its part cannot be read: that is an error only where it is chosen."""
-    try:
-        return class_of(group, kind)
-    except UserError:
-        return None
-
-
-def readers(key: str) -> tuple[str, ...]:
-    """Return the options of the group in `group.field` that read the field."""
-    group, _, field = key.partition(".")
-    return tuple(name for name in groups()[group] if field in _readable_fields_of(group, name))
-
-
-def askers(key: str) -> tuple[str, ...]:
-    """Return the options whose parts ask for a field outside their group."""
-    group, name = handed()[key], key.rpartition(".")[2]
-    return tuple(option for option in groups()[group] if name in _readable_parameters_of(group, option))
-
-
-def _readable_parameters_of(group: str, option: str) -> Collection[str]:
-    try:
-        part = part_of(group, str(option_values(group, option).get("kind")))
-        return () if part is None else part.signature.parameters
-    except UserError:
-        return ()
-
-
-def _readable_fields_of(group: str, option: str) -> Collection[str]:
-    try:
-        return fields_of(group, option) or ()
-    except UserError:
-        return ()

@@ -6,8 +6,8 @@ from typing import Any
 
 from ablab.config.compose import compose, idle, validate
 from ablab.config.groups import groups, option_values
-from ablab.config.keys import all_fields, text_of
-from ablab.config.kinds import class_of, class_recorded, defaults_of, readers
+from ablab.config.keys import all_fields, readers, text_of
+from ablab.config.kinds import class_of, class_recorded, defaults_of
 from ablab.config.options import Logger
 from ablab.config.plain_yaml import read_yaml, take_for_text
 from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config, own_values, part_groups, schema_of

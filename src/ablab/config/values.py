@@ -23,7 +23,8 @@ from omegaconf.errors import OmegaConfBaseException
 from ablab.code.folders import PRIMARY, shipped_conf, user_confs
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
-from ablab.config.kinds import class_of, defaults_of, mappings_of_options
+from ablab.config.keys import mappings_of_options
+from ablab.config.kinds import class_of, defaults_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import flatten
