@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 314,
-    "lines": 49_059,
+    "lines": 49_076,
     "entries at the top": 24,
     "arrows between rooms": 225,
     "floors": 11,

@@ -8,6 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.report.page_tables": "ablab.report.columns",
     "ablab.judge.verify": "ablab.commands.verification",
     "ablab.statistics.ranks": "ablab.statistics.diverged",
     "ablab.store.stored_code": "ablab.store.shared",

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from ablab.judge.document import Document
-from ablab.report.tables import ReportTable
+from ablab.report.columns import ReportTable
 from ablab.report.text import comma_separated
 
 

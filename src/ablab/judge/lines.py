@@ -296,3 +296,7 @@ class EffectLine(Strict):
     uncorrected: OtherTest | None = None
     other: OtherTest | None = None
     refused: str | None = None
+
+
+Compared = DifferenceLine | EffectLine
+"""What has a difference with its interval, p and other ways to compute it."""

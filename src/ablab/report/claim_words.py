@@ -4,8 +4,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
+from ablab.judge.document import Document
 from ablab.judge.failures import RANK
-from ablab.judge.lines import EXPLORATORY, Advice, ClaimLine, FollowedLine, Sign, interval_text
+from ablab.judge.lines import (
+    EXPLORATORY,
+    Advice,
+    ClaimLine,
+    Compared,
+    FollowedLine,
+    Sign,
+    interval_text,
+)
 from ablab.judge.tuned import SAME, UNDECIDED, by_tuning, is_tuned
 from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
@@ -201,3 +210,30 @@ def advice_words(advice: Advice, expect: str) -> str:
     if expect in ("greater", "less"):
         return f"{study} detect the margin with 80 % power{cost}"
     return f"if nothing differs, {study} support the claim with 80 % power{cost}"
+
+
+def notes_on_claim(claim: ClaimLine) -> str:
+    """Return what a reader of the figures should know of a claim, after the reason for its outcome."""
+    secondary = "secondary" if claim.secondary else None
+    exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
+    unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
+    return "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note)
+
+
+def p_of(document: Document, line: Compared) -> str:
+    """Return what a p is of, and whether it is a claim's, which is corrected."""
+    if line.p is None:
+        return ""
+    if line.claim is None:
+        return "no difference, uncorrected"
+    return f"{hypothesis(document.claims[line.claim])}, as claimed"
+
+
+def _marks(claim: ClaimLine) -> Iterator[str]:
+    if claim.advice is not None:
+        yield advice_words(claim.advice, claim.expect)
+    if claim.near_failures:
+        yield f"nearly failed: {', '.join(claim.near_failures)}"
+    yield from map(condition_words, claim.conditions)
+    if claim.chosen is not None:
+        yield f"chosen by the same score: {claim.chosen}"

@@ -11,10 +11,11 @@ from ablab.errors import is_installed
 from ablab.judge.document import Document
 from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
 from ablab.report.claim_words import answers, exploratory_words
+from ablab.report.columns import ReportTable
 from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
 from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
-from ablab.report.tables import ReportTable, arms_by_effect, levels, tables
+from ablab.report.tables import arms_by_effect, levels, tables
 from ablab.text import how_many, number, signed
 
 

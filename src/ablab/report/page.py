@@ -12,10 +12,10 @@ from ablab.judge.document import Document, Facets, Matrices
 from ablab.judge.lines import ClaimLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.claim_words import answers
+from ablab.report.columns import page_table
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import styles
 from ablab.report.forest import forests
-from ablab.report.page_tables import page_table
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
 from ablab.report.tables import MAKERS, OTHERWISE, arms_by_effect

@@ -1,43 +1,13 @@
 """The report's tables as text, built once so that every output format shows the same figures."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine
-from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, EffectLine, OtherTest, Span, interval_text
-from ablab.report.claim_words import advice_words, claimed, condition_words, hypothesis
+from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
+from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
+from ablab.report.columns import Column, ReportTable, table_of
 from ablab.text import duration, number, p_text, signed
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """A table of strings. `left`: number of leading columns that hold words, not figures."""
-
-    key: str
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left: int = 1
-
-
-Line = TypeVar("Line")
-
-Compared = DifferenceLine | EffectLine
-
-
-@dataclass(frozen=True)
-class Column(Generic[Line]):
-    """A column of a table, and its cell of a line. `is_sparse`: it is left out where all its cells are empty.
-
-    `leads`: it holds words, not figures, and stands before all that hold figures.
-    """
-
-    title: str
-    cell: Callable[[Line], str]
-    is_sparse: bool = False
-    leads: bool = False
-
 
 TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning", "otherwise"))
 """Keys of all tables."""
@@ -56,7 +26,7 @@ def claims_table(document: Document) -> ReportTable:
     columns: list[Column[ClaimLine]] = [
         Column("claim", _claimed, leads=True),
         Column("verdict", lambda claim: claim.verdict, leads=True),
-        Column("notes", _notes_on_claim, is_sparse=True, leads=True),
+        Column("notes", notes_on_claim, is_sparse=True, leads=True),
         Column("difference", _difference),
         Column("interval", lambda claim: _with_level(claim.interval, claim.digits)),
         Column("p (corrected)", lambda claim: p_text(claim.corrected)),
@@ -65,7 +35,7 @@ def claims_table(document: Document) -> ReportTable:
         Column("test", lambda claim: claim.test or "", is_sparse=True),
         Column("published", lambda claim: " ".join((claim.published or "").split()), is_sparse=True),
     ]
-    return _table("claims", "Claims", columns, document.claims)
+    return table_of("claims", "Claims", columns, document.claims)
 
 
 def arms_table(document: Document) -> ReportTable:
@@ -89,7 +59,7 @@ def arms_table(document: Document) -> ReportTable:
         Column("target tokens/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
         Column("sentences/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
     ]
-    return _table("arms", "Arms", columns, arms_by_effect(document))
+    return table_of("arms", "Arms", columns, arms_by_effect(document))
 
 
 def _beside(other: Beside) -> Column[ArmLine]:
@@ -107,7 +77,7 @@ def test_sets_table(document: Document) -> ReportTable:
         Column("sd", lambda line: number(line.sd, 2)),
         Column("seeds", lambda line: str(line.n)),
     ]
-    return _table("test_sets", "By test set", columns, document.test_sets)
+    return table_of("test_sets", "By test set", columns, document.test_sets)
 
 
 def differences_table(document: Document) -> ReportTable:
@@ -123,7 +93,7 @@ def differences_table(document: Document) -> ReportTable:
         Column("test", lambda line: line.test or "", is_sparse=True),
     ]
     title = f"Differences from {document.baselines}"
-    return _table("differences", title, columns, differences_by_effect(document))
+    return table_of("differences", title, columns, differences_by_effect(document))
 
 
 def effects_table(document: Document) -> ReportTable:
@@ -137,7 +107,7 @@ def effects_table(document: Document) -> ReportTable:
         Column("n", lambda effect: str(effect.n)),
         Column("test", lambda effect: effect.test or "", is_sparse=True),
     ]
-    return _table("effects", "Main effects and interactions", columns, document.effects)
+    return table_of("effects", "Main effects and interactions", columns, document.effects)
 
 
 def metrics_table(document: Document) -> ReportTable:
@@ -152,7 +122,7 @@ def metrics_table(document: Document) -> ReportTable:
         Column("arms", lambda line: str(line.arms)),
         Column("runs", lambda line: str(line.runs)),
     ]
-    return _table("metrics", "Which metric sees best (exploratory)", columns, document.metrics)
+    return table_of("metrics", "Which metric sees best (exploratory)", columns, document.metrics)
 
 
 def tuning_table(document: Document) -> ReportTable:
@@ -168,7 +138,7 @@ def tuning_table(document: Document) -> ReportTable:
         Column("diverged", lambda line: str(line.diverged)),
     ]
     metric = document.tuning[0].metric if document.tuning else ""
-    return _table("tuning", f"Tuning, by {metric}", columns, document.tuning)
+    return table_of("tuning", f"Tuning, by {metric}", columns, document.tuning)
 
 
 class Otherwise(NamedTuple):
@@ -202,7 +172,7 @@ def otherwise_table(document: Document) -> ReportTable:
         for place, claim in enumerate(document.claims)
         if claim.other and place not in shown
     ]
-    return _table(OTHERWISE, "How else it can be computed", columns, lines)
+    return table_of(OTHERWISE, "How else it can be computed", columns, lines)
 
 
 def _by_seeds(document: Document, compared: str, line: Compared) -> Iterator[Otherwise]:
@@ -241,27 +211,8 @@ MAKERS = (
 """Functions that make the tables, in reading order."""
 
 
-def _table(key: str, title: str, columns: Sequence[Column[Line]], lines: Sequence[Line]) -> ReportTable:
-    cells = [[column.cell(line) for line in lines] for column in columns]
-    kept = [(column, each) for column, each in zip(columns, cells, strict=True) if not column.is_sparse or any(each)]
-    return ReportTable(
-        key,
-        title,
-        columns=[column.title for column, _ in kept],
-        rows=[[each[place] for _, each in kept] for place in range(len(lines))],
-        left=sum(column.leads for column, _ in kept),
-    )
-
-
 def _claimed(claim: ClaimLine) -> str:
     return claimed(claim) + (f", margin {claim.margin:g}" if claim.margin else "")
-
-
-def _notes_on_claim(claim: ClaimLine) -> str:
-    secondary = "secondary" if claim.secondary else None
-    exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
-    unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
-    return "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note)
 
 
 def _difference(claim: ClaimLine) -> str:
@@ -287,27 +238,8 @@ def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]
     return [
         several if len(every) > 1 else alone,
         Column[Compared]("p", lambda line: p_text(line.p)),
-        Column[Compared]("p is of", lambda line: _p_of(document, line) if is_claimed else "", is_sparse=True),
+        Column[Compared]("p is of", lambda line: p_of(document, line) if is_claimed else "", is_sparse=True),
     ]
-
-
-def _p_of(document: Document, line: Compared) -> str:
-    """Return what a p is of, and whether it is a claim's, which is corrected."""
-    if line.p is None:
-        return ""
-    if line.claim is None:
-        return "no difference, uncorrected"
-    return f"{hypothesis(document.claims[line.claim])}, as claimed"
-
-
-def _marks(claim: ClaimLine) -> Iterator[str]:
-    if claim.advice is not None:
-        yield advice_words(claim.advice, claim.expect)
-    if claim.near_failures:
-        yield f"nearly failed: {', '.join(claim.near_failures)}"
-    yield from map(condition_words, claim.conditions)
-    if claim.chosen is not None:
-        yield f"chosen by the same score: {claim.chosen}"
 
 
 def _notes_on_arm(document: Document, arm: ArmLine) -> str:

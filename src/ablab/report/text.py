@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
 from ablab.report.claim_words import answers
-from ablab.report.page_tables import PageTable, page_table
+from ablab.report.columns import PageTable, ReportTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import OTHERWISE, ReportTable, tables
+from ablab.report.tables import OTHERWISE, tables
 from ablab.text import counted, how_many
 
 

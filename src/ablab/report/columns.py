@@ -1,10 +1,53 @@
-"""Tables as the page shows them: no wider than a screen, with notes below instead of inside the cells."""
+"""A table of a report: its columns, their cells, and how a page shows it.
 
+On a page it is no wider than a screen, with notes below instead of inside the cells.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from ablab.report.tables import ReportTable
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table of strings. `left`: number of leading columns that hold words, not figures."""
+
+    key: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+
+
+Line = TypeVar("Line")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Line]):
+    """A column of a table, and its cell of a line. `is_sparse`: it is left out where all its cells are empty.
+
+    `leads`: it holds words, not figures, and stands before all that hold figures.
+    """
+
+    title: str
+    cell: Callable[[Line], str]
+    is_sparse: bool = False
+    leads: bool = False
+
+
+def table_of(key: str, title: str, columns: Sequence[Column[Line]], lines: Sequence[Line]) -> ReportTable:
+    """Return a row for each line, without the sparse columns that have only empty cells."""
+    cells = [[column.cell(line) for line in lines] for column in columns]
+    kept = [(column, each) for column, each in zip(columns, cells, strict=True) if not column.is_sparse or any(each)]
+    return ReportTable(
+        key,
+        title,
+        columns=[column.title for column, _ in kept],
+        rows=[[each[place] for _, each in kept] for place in range(len(lines))],
+        left=sum(column.leads for column, _ in kept),
+    )
+
 
 LESS_READ = {
     "arms": ("min to max", "test loss", "validation loss", "target tokens/s", "sentences/s"),
