@@ -16,10 +16,10 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 314,
-    "lines": 49_076,
+    "lines": 49_078,
     "entries at the top": 24,
-    "arrows between rooms": 225,
-    "floors": 11,
+    "arrows between rooms": 224,
+    "floors": 12,
     "files that name a score": 29,
     "modules with one importer": 62,
     "class names used twice": 0,

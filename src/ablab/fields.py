@@ -241,3 +241,10 @@ _UNCLEAR = re.compile(r"|null|\s.*|.*\s|.*[][,'\"].*", re.DOTALL)
 def _inside(element: object) -> str:
     """Format an element of a list."""
     return repr(element) if isinstance(element, str) and _UNCLEAR.fullmatch(element) else as_typed(element)
+
+
+SCHEMA: Literal[2] = 2
+"""Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
+
+Records of SCHEMA 1 can be read, but their runs cannot be continued.
+"""

@@ -8,6 +8,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER: Mapping[str, str] = {
+    "ablab.store.custody": "ablab.judge.custody",
+    "ablab.store.own_metrics": "ablab.tasks.own_metrics",
+    "ablab.store.conditions": "ablab.tasks.conditions",
     "ablab.report.page_tables": "ablab.report.columns",
     "ablab.judge.verify": "ablab.commands.verification",
     "ablab.statistics.ranks": "ablab.statistics.diverged",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ablab.files import half_written, sha256
+from ablab.judge.custody import links
 from ablab.store.chain import Chain
-from ablab.store.custody import links
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import SELECTED, all_runs
 from tests.faults.disturber import Disturber

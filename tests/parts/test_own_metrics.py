@@ -7,9 +7,9 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.files import write_lines
-from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.store.run_folder import RunFolder
 from ablab.store.shared import StoredText, keep_text
+from ablab.tasks.own_metrics import check_metric, own_metrics
 from ablab.tasks.registry import known_scores, of_arms
 
 SOURCE = """

@@ -11,8 +11,8 @@ from ablab.commands.cli import main
 from ablab.commands.verification import verify_runs
 from ablab.errors import UserError
 from ablab.files import read_lines
+from ablab.judge.custody import links
 from ablab.store.chain import Chain
-from ablab.store.custody import links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Stretch
 from ablab.store.register import file_digest

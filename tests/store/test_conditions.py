@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.errors import UserError
-from ablab.store.conditions import conditions, meeting, near_miss
+from ablab.tasks.conditions import conditions, meeting, near_miss
 
 RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scalenorm", "layerdrop": "0.1"}]
 

@@ -64,7 +64,7 @@ OWN = [
     ),
     Fault(
         "own metric: of two with one name the last folder's is taken",
-        "store/own_metrics.py",
+        "tasks/own_metrics.py",
         "for conf in reversed(confs)",
         "for conf in confs",
         ("parts/test_own_metrics.py",),

@@ -61,7 +61,7 @@ STATISTICS = [
     ),
     Fault(
         "factorial: against the mean of all levels, not the usual one",
-        "statistics/factorial.py",
+        "statistics/anova.py",
         "usual = cells.take([0], axis=axis)",
         "usual = cells.mean(axis=axis, keepdims=True)",
         ("statistics/test_factorial.py",),
@@ -82,14 +82,14 @@ STATISTICS = [
     ),
     Fault(
         "ranks: diverged runs stand first",
-        "statistics/ranks.py",
+        "statistics/diverged.py",
         "DIVERGED = -np.inf",
         "DIVERGED = np.inf",
         ("statistics/test_ranks.py",),
     ),
     Fault(
         "ranks: a difference exceeds any margin",
-        "statistics/ranks.py",
+        "statistics/diverged.py",
         "beyond = max(p, _two_sided(shifted, theirs))",
         "beyond = p",
         ("statistics/test_ranks.py",),
@@ -145,7 +145,7 @@ STATISTICS = [
     ),
     Fault(
         "near-failures: the best run is named",
-        "statistics/scatter.py",
+        "statistics/conditions.py",
         "np.argmin(values) if higher_is_better else np.argmax(values)",
         "np.argmax(values) if higher_is_better else np.argmin(values)",
         SCATTER,
@@ -173,7 +173,7 @@ STATISTICS = [
     ),
     Fault(
         "near-failures: a run of an arm that scatters as widely is named",
-        "statistics/scatter.py",
+        "statistics/conditions.py",
         "if short > FAR * usual and short > FAR * float(rest.std(ddof=1)):",
         "if short > FAR * usual:",
         SCATTER,

@@ -53,14 +53,14 @@ TRUST = [
     ),
     Fault(
         "verify: selected weights may be others",
-        "store/custody.py",
+        "judge/custody.py",
         "    if record.selected is not None and record.selected.sha256 is not None:\n",
         "    if record.selected is None and record.selected is not None:\n",
         LINKS,
     ),
     Fault(
         "verify: a stretch may begin from another checkpoint",
-        "store/custody.py",
+        "judge/custody.py",
         "            broken = before.left != after.began_from\n",
         "            broken = False\n",
         LINKS,

@@ -10,7 +10,6 @@ from ablab.api.tables import Rows
 from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.store.conditions import typed, values_of
 from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
@@ -18,6 +17,7 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
+from ablab.tasks.conditions import typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
 

@@ -9,10 +9,10 @@ from ablab.api.run import Run
 from ablab.api.tables import Rows
 from ablab.errors import UserError
 from ablab.files import read_json
-from ablab.store.conditions import conditions, meeting
 from ablab.store.finished import find_run
 from ablab.store.index import index_of
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.tasks.conditions import conditions, meeting
 
 if TYPE_CHECKING:
     import pandas

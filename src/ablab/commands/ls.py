@@ -19,8 +19,8 @@ from ablab.api.tables import Rows
 from ablab.code.machine import uncollected
 from ablab.commands.options import LsOptions
 from ablab.errors import DONE, UserError, choices
-from ablab.store.conditions import near_miss
 from ablab.store.records import Strict
+from ablab.tasks.conditions import near_miss
 from ablab.tasks.identity import parts_of
 from ablab.tasks.registry import known_scores, task_named, task_recorded
 from ablab.tasks.score import Score, Scores

@@ -30,10 +30,10 @@ from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
-from ablab.store.own_metrics import check_metric
 from ablab.study.definition import define
 from ablab.study.study import Study
 from ablab.sweep.summary import open_study_tracker
+from ablab.tasks.own_metrics import check_metric
 from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import aligned

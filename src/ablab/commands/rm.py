@@ -12,11 +12,11 @@ from ablab.commands.options import RmOptions
 from ablab.errors import DONE, BusyError, UserError
 from ablab.files import read_json, size
 from ablab.store.chain import RECORD
-from ablab.store.conditions import meeting, near_miss
 from ablab.store.locks import locked
 from ablab.store.records import Strict
 from ablab.store.register import Register, file_digest
 from ablab.store.run_folder import CARD, RunFolder
+from ablab.tasks.conditions import meeting, near_miss
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import size_of
 from ablab.tracking.console import Console

@@ -11,8 +11,8 @@ from ablab.api.run import Run
 from ablab.commands.options import ShowOptions
 from ablab.errors import DONE, UserError
 from ablab.files import size
+from ablab.judge.custody import links
 from ablab.store.chain import Chain
-from ablab.store.custody import links
 from ablab.store.failures import Failure
 from ablab.store.records import Stretch, Strict
 from ablab.tasks.identity import parts_of

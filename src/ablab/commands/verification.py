@@ -13,10 +13,10 @@ from pydantic import Field
 
 from ablab.errors import UserError
 from ablab.fields import flatten
+from ablab.judge.custody import GONE, links
 from ablab.judge.flaws import NO_REGISTER, broken, is_history
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
-from ablab.store.custody import GONE, links
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder

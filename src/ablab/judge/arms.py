@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ablab.fields import SCHEMA
 from ablab.judge.document import SetLine
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.lines import ArmLine, RunLine, Span
@@ -19,7 +20,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import share
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import summarise
-from ablab.store.records import SCHEMA, EvaluatedSet, Evaluation
+from ablab.store.records import EvaluatedSet, Evaluation
 from ablab.tasks.identity import differing
 from ablab.tasks.score import Score
 from ablab.text import have

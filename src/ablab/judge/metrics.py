@@ -11,7 +11,7 @@ from ablab.judge.runs import ArmRun
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.resampling import Metric
 from ablab.statistics.student import Floats
-from ablab.store.own_metrics import OwnMetric, own_metrics
+from ablab.tasks.own_metrics import OwnMetric, own_metrics
 from ablab.tasks.score import Scale, Score
 from ablab.tasks.task import OfCurve, Task
 from ablab.text import have

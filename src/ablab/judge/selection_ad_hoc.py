@@ -11,11 +11,11 @@ from ablab.files import json_digest
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
-from ablab.store.conditions import conditions as parsed
-from ablab.store.conditions import meeting, near_miss, values_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.tasks.conditions import conditions as parsed
+from ablab.tasks.conditions import meeting, near_miss, values_of
 from ablab.tasks.identity import condition_id, distinct
 from ablab.tasks.registry import known_scores, task_recorded
 
@@ -27,7 +27,7 @@ def of_runs(runs: str, outputs: Path) -> SelectedArms:
 
 
 def where(conditions: str, outputs: Path) -> SelectedArms:
-    """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`store.conditions`)."""
+    """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`tasks.conditions`)."""
     if not conditions.split():
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
     _check_blind(conditions)

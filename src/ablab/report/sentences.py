@@ -14,8 +14,8 @@ from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
 from ablab.statistics.diverged import FEWEST_RANKED
 from ablab.statistics.moderated import VERSION
-from ablab.store.own_metrics import own_metrics
 from ablab.study.tuning import TUNING
+from ablab.tasks.own_metrics import own_metrics
 from ablab.tasks.task import FAILURES
 from ablab.text import duration, how_many, program
 

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ablab.errors import UserError, reason
 from ablab.files import replacing, sha256
 from ablab.store.chain import Chain
-from ablab.store.custody import TOKENIZERS
 from ablab.store.register import REGISTER
-from ablab.store.run_folder import SELECTED, STATE, RunFolder
+from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
 
 INDEX = "pack.json"

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from ablab.code.differences import RecordedCode, comparable, same_code
 from ablab.config.schema import DEFAULT, schema_of
+from ablab.fields import SCHEMA
 from ablab.files import one_line
-from ablab.tasks.task import SCHEMA as SCHEMA
 
 NOTHING_LEARNT = 0.02
 """A run has diverged if its validation loss never was at least this fraction below the unigram loss."""

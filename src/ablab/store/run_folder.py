@@ -26,6 +26,8 @@ STATE = "state.json"
 """What training leaves of a task of one's own, in place of weights."""
 """File of the selected weights, in the folder of checkpoints."""
 
+TOKENIZERS = ("src.model", "tgt.model")
+
 CARD = "model.json"
 """File that describes a model cut out of a run, in a folder of its own."""
 

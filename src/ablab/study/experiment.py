@@ -28,8 +28,8 @@ from ablab.errors import UserError, choices, first_error
 from ablab.fields import alternatives
 from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
-from ablab.store.own_metrics import check_metric, own_metrics
 from ablab.tasks.declared import DECLARING, Declaring
+from ablab.tasks.own_metrics import check_metric, own_metrics
 from ablab.tasks.registry import known_tasks, of_arms, task_in_words
 from ablab.tasks.task import Task
 

@@ -32,6 +32,16 @@ def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, A
     return {key: ours.get(key) for key in keys if key in ours or key.partition(".")[0] not in changed}
 
 
+def evaluation(config: Config) -> dict[str, Any]:
+    """Return the settings of an evaluation: all that decides its scores, besides the recipe."""
+    return task_of_option(config.task).evaluation(config)
+
+
+def curve(config: Config) -> dict[str, Any]:
+    """Return the settings of a run's further curves; empty for a task that has none."""
+    return task_of_option(config.task).curve(config)
+
+
 def run_id(content: dict[str, Any]) -> str:
     """Return `r` and 11 hex digits of the SHA-256 of a recipe."""
     return "r" + json_digest(content, 11)
@@ -42,19 +52,9 @@ def condition_id(content: dict[str, Any]) -> str:
     return "c" + json_digest({key: value for key, value in content.items() if key != "seed"}, 11)
 
 
-def evaluation(config: Config) -> dict[str, Any]:
-    """Return the settings of an evaluation: all that decides its scores, besides the recipe."""
-    return task_of_option(config.task).evaluation(config)
-
-
 def evaluation_id(settings: dict[str, Any]) -> str:
     """Return `e` and 11 hex digits of the settings' SHA-256."""
     return "e" + json_digest(settings, 11)
-
-
-def curve(config: Config) -> dict[str, Any]:
-    """Return the settings of a run's further curves; empty for a task that has none."""
-    return task_of_option(config.task).curve(config)
 
 
 def curve_id(settings: dict[str, Any]) -> str:

@@ -5,20 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
 
 from ablab.errors import UserError
-from ablab.fields import Role
+from ablab.fields import SCHEMA, Role
 from ablab.tasks.score import Recipe, Score, Scores
-
-SCHEMA: Literal[2] = 2
-"""Part of every recipe: raised when the meaning of one changes, so that an old id never names a new experiment.
-
-Records of SCHEMA 1 can be read, but their runs cannot be continued.
-"""
 
 
 class ScoredValidation(NamedTuple):

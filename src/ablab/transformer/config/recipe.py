@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ablab.config.kinds import unasked
-from ablab.fields import Role
-from ablab.store.records import SCHEMA
+from ablab.fields import SCHEMA, Role
 from ablab.transformer.config.options import DropHeadOption
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS

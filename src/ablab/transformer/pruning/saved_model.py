@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from ablab.config.kinds import with_options
 from ablab.config.schema import DEFAULT
 from ablab.errors import MissingPartError, UserError, reason
+from ablab.fields import SCHEMA
 from ablab.files import read_json, sha256
 from ablab.store.finished import open_run
 from ablab.store.former import reshaped
-from ablab.store.records import SCHEMA, Record, Strict, of_older_schema
+from ablab.store.records import Record, Strict, of_older_schema
 from ablab.store.run_folder import CARD, SELECTED, RunFolder
 from ablab.transformer.config.former import of_schema_1
 from ablab.transformer.config.schema import Architecture

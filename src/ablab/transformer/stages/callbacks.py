@@ -10,11 +10,10 @@ import numpy as np
 from torch import Tensor
 
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
-from ablab.store.custody import TOKENIZERS
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.store.run_folder import SELECTED, RunFolder
+from ablab.store.run_folder import SELECTED, TOKENIZERS, RunFolder
 from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker

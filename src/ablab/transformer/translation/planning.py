@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ablab.config import Composed
 from ablab.errors import UserError
-from ablab.fields import Group, flatten
-from ablab.store.records import SCHEMA, Record
+from ablab.fields import SCHEMA, Group, flatten
+from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.saved_model import SavedModel, find_model

@@ -6,11 +6,10 @@ from pathlib import Path
 from ablab.config.groups import default_choices
 from ablab.errors import UserError
 from ablab.files import sha256
-from ablab.store.custody import TOKENIZERS
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
-from ablab.store.run_folder import CARD
+from ablab.store.run_folder import CARD, TOKENIZERS
 from ablab.tasks.plan import reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program

@@ -14,13 +14,11 @@ from ablab.files import sha256
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.records import Evaluation, Record
 from ablab.store.register import REGISTER, file_digest
-from ablab.store.run_folder import LAST, SELECTED, STATE, RunFolder
+from ablab.store.run_folder import LAST, SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, is_stored_code, is_stored_text, place_of
 from ablab.tasks.identity import run_id
 
 GONE = "is gone"
-
-TOKENIZERS = ("src.model", "tgt.model")
 
 
 class Link(NamedTuple):
