@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 314,
-    "lines": 49_078,
+    "lines": 49_065,
     "entries at the top": 24,
     "arrows between rooms": 224,
     "floors": 12,

@@ -60,16 +60,12 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_written_out(each) if _is_control(each) else each for each in text)
+    return "".join(each.encode("unicode_escape").decode("ascii") if _is_control(each) else each for each in text)
 
 
 def _is_control(character: str) -> bool:
     is_format = unicodedata.bidirectional(character) in _REVERSING
     return is_format or (unicodedata.category(character) == "Cc" and character not in "\n\t")
-
-
-def _written_out(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def size_of(count: int) -> str:

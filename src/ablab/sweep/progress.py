@@ -283,13 +283,9 @@ def launch_watched(
             launcher.stop()
 
     launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = (_job(cell, board.study.words_of(cell)) for cell in cells)
+    jobs = (Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells)
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(jobs)
     if launcher.refused is not None:
         raise UserError(launcher.refused)
     return not launcher.interrupted
-
-
-def _job(cell: Cell, words: Sequence[str]) -> Job:
-    return Job(cell.planned.folder, cell.key, words)
