@@ -35,6 +35,8 @@ FORMER: Mapping[str, str] = {
 """By the name that a package or module had, the name that it has; a module goes before the package that it is in."""
 
 MERGED: Mapping[str, str] = {
+    "ablab.config.reopen": "ablab.config.compose",
+    "ablab.tasks.stopping": "ablab.code.machine",
     "ablab.sweep.watch": "ablab.sweep.progress",
     "ablab.statistics.proportions": "ablab.statistics.diverged",
     "ablab.judge.format": "ablab.text",

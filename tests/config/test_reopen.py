@@ -3,8 +3,8 @@
 import pytest
 
 from ablab.config import compose
+from ablab.config.compose import reopen
 from ablab.config.keys import all_fields
-from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.transformer.data.corpus import EXTRA_TOKENS

@@ -13,8 +13,8 @@ from ablab.code.folders import shipped_conf
 from ablab.commands.cli import main
 from ablab.commands.help import listed_fields, typed_choices
 from ablab.config import compose
+from ablab.config.compose import reopen
 from ablab.config.kinds import outside_parts
-from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.tasks import identity
 from tests.parts.conftest import DYT

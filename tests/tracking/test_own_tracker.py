@@ -6,7 +6,7 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.config import compose
-from ablab.config.reopen import reopen
+from ablab.config.compose import reopen
 from ablab.errors import UserError
 from ablab.study.definition import define
 from ablab.tasks.plan import plan

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from ablab.tasks.stopping import graceful_stop
+from ablab.code.machine import graceful_stop
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

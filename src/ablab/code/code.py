@@ -136,7 +136,6 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.training.callbacks": "watches",
     "ablab.transformer.stages.callbacks": "watches, or ends a poor trial",
     "ablab.transformer.stages.console_callback": "watches",
-    "ablab.tasks.stopping": "ends a process between two steps, with a checkpoint",
     "ablab.transformer.data.download": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""

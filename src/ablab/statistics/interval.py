@@ -14,10 +14,6 @@ class Interval:
     level: float
     method: str
 
-    @property
-    def half_width(self) -> float:
-        return (self.high - self.low) / 2
-
     def within(self, margin: float) -> bool:
         """Return whether the interval lies strictly between -margin and +margin."""
         return -margin < self.low and self.high < margin

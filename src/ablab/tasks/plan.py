@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from ablab.config import Composed, Config
+from ablab.config.compose import reopen
 from ablab.config.groups import default_choices
-from ablab.config.reopen import reopen
 from ablab.errors import UserError
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Record
@@ -109,7 +109,7 @@ def plan(composed: Composed) -> Planned:
 
 
 def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
-    """Plan a finished run for other evaluations, wherever its folder lies now; `words` as in config.reopen.
+    """Plan a finished run for other evaluations, wherever its folder lies now; `words` as `reopen` takes them.
 
     Raises UserError where the text is not the one that the run was trained on: its tokenizers would not fit.
     """

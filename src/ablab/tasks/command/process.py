@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
+from ablab.code.machine import graceful_stop
 from ablab.tasks.command.result import CommandError
-from ablab.tasks.stopping import graceful_stop
 
 POLL = 0.1
 """Seconds between two looks at a command that runs."""

@@ -12,7 +12,7 @@ import torch
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch.utils.data import DataLoader
 
-from ablab.tasks.stopping import graceful_stop
+from ablab.code.machine import graceful_stop
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.training.callbacks import Callback
