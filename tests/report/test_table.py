@@ -192,7 +192,7 @@ REFUSED = {
         "claims: [{arm: b, expect: greater, metric: bleu}]",
         "claims.metric=bleu: allowed: failures, score",
     ),
-    "key": (ROWS, "seeds: [1]", "seeds"),
+    "key": (ROWS, "runs: [1]", "runs"),
 }
 
 

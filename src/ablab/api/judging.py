@@ -13,7 +13,9 @@ from ablab.errors import UserError, first_error
 from ablab.files import write_text
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
-from ablab.judge.selection_of_table import TableExperiment, of_frame
+from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_of_table import of_frame
+from ablab.judge.table_claims import TableExperiment, read_claims
 from ablab.report.page import page
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
@@ -63,46 +65,84 @@ def judge_frame(
     metric: str | None = None,
     *,
     arm: str | Sequence[str] | None = None,
-    seed: str = "seed",
+    seed: str | None = None,
     better: Literal["higher", "lower"] | None = None,
     baseline: str | None = None,
     margin: float = 0.0,
-    claims: Sequence[Mapping[str, Any]] | None = None,
+    claims: Sequence[Mapping[str, Any]] | str | Path | None = None,
     within: str | None = None,
     error: Literal["moderated", "paired"] = "moderated",
     question: str = "",
+    at: int | Literal["last", "best"] | None = None,
+    where: Mapping[str, str] | None = None,
+    outputs: str | Path = "outputs",
 ) -> JudgedFrame:
-    """Judge the runs of a frame of pandas or polars, or of a list of dicts.
+    """Judge the runs of a frame of pandas or polars, of a list of dicts, or of what `ablab report table=` reads.
 
     Either a row is a run: `arm` names the columns that tell arms apart, `seed` that of the seed, and `metric` that of
     the score. Or a row is a score, in the columns arm, seed, metric and value. `better`: which values are. `claims`: as
-    in an experiment file; None: every arm is better than the baseline, by at least `margin` if that is given. Claims
-    about a frame are exploratory: nobody knows what was seen before they were made.
+    in an experiment file; None: every arm is better than the baseline, by at least `margin` if that is given. Such
+    claims are exploratory: nobody knows what was seen before they were made. The path of a file of claims stands for
+    all other arguments; `ablab register` may have entered it in the register of `outputs`. `at`, `where`: of runs of
+    another tool, which value counts, and the words that runs must have.
 
     Raises UserError for a frame or a claim that cannot be judged.
     """
-    columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
-    _check_names([*columns, seed, *([] if metric is None else [metric])])
+    said = _said(metric, arm, seed, better, baseline, within, error, question, at, where)
+    if isinstance(claims, str | Path):
+        if others := [key for key in (*said, *["margin"] * bool(margin)) if key != "question"]:
+            raise UserError(f"judge: {others[0]}: not beside claims={claims}; allowed: in that file")
+        return _judged(of_frame(frame, read_claims(Path(claims)), Path(outputs), Path(claims)))
     if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
         raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
-    said: dict[str, Any] = {"question": question, "arm": columns, "seed": seed, "error": error}
-    said |= {key: value for key, value in (("metric", metric), ("baseline", baseline), ("within", within)) if value}
-    if better is not None:
-        if better not in ("higher", "lower"):
-            raise UserError(f"better={better}: allowed: higher, lower")
-        if metric is None:
-            raise UserError(f"better={better}: of which metric is not said; allowed: with metric=")
-        said["metrics"] = {metric: {"lower_is_better": better == "lower"}}
     try:
         asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in claims or ()]})
-        selection = of_frame(frame, asked)
+        selection = of_frame(frame, asked, Path(outputs))
         if claims is None:
             expect = "greater" if selection.measure.higher_is_better else "less"
             every = [{"arm": "each", "expect": expect, "margin": margin}]
-            selection = of_frame(frame, TableExperiment.model_validate({**said, "claims": every}))
+            selection = of_frame(frame, TableExperiment.model_validate({**said, "claims": every}), Path(outputs))
     except ValidationError as refused:
         raise UserError(f"judge: {first_error(refused, said)}") from None
+    return _judged(selection)
+
+
+def _judged(selection: SelectedArms) -> JudgedFrame:
     return JudgedFrame(document_of(selection, RESAMPLES, lambda: None))
+
+
+def _said(
+    metric: str | None,
+    arm: str | Sequence[str] | None,
+    seed: str | None,
+    better: str | None,
+    baseline: str | None,
+    within: str | None,
+    error: str,
+    question: str,
+    at: int | str | None,
+    where: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """Return the arguments as a file of claims has them, without those that were not given."""
+    columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
+    _check_names([*columns, *(name for name in (seed, metric) if name is not None)])
+    if better is not None and better not in ("higher", "lower"):
+        raise UserError(f"better={better}: allowed: higher, lower")
+    if better is not None and metric is None:
+        raise UserError(f"better={better}: of which metric is not said; allowed: with metric=")
+    given = {
+        "metric": metric,
+        "arm": columns or None,
+        "seed": seed,
+        "better": better,
+        "baseline": baseline or None,
+        "within": within or None,
+        "error": None if error == "moderated" else error,
+        "question": question or None,
+        "at": at,
+        "where": None if where is None else dict(where),
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _check_names(names: Sequence[Any]) -> None:

@@ -80,8 +80,11 @@ class ReportOptions(Options):
     where: str | None = None
     """conditions key=value, separated by spaces: all finished runs of the store that meet them"""
     table: str | None = None
-    """CSV file with results of runs from elsewhere, in columns arm, seed, metric, value and, if there are any, item and
-    corpus"""
+    """results of runs from elsewhere: CSV, JSON lines or Parquet in columns arm, seed, metric, value and, if there are
+    any, item and corpus, or with a row for each run; a store of MLflow, such as mlruns or sqlite:///mlflow.db; a folder
+    of TensorBoard's event files; a folder of results of lm-evaluation-harness"""
+    claims: str | None = None
+    """file of claims about the table; by default the one beside it, results.yaml for results.csv"""
     metric: str | None = None
     """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
     valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, your own metric, or one of the table;

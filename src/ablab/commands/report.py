@@ -57,6 +57,8 @@ def track_report(document: Document, study: Study, say: Callable[[str], None]) -
 def report(arguments: Sequence[str]) -> int:
     """Compute the report, write it, and print where it is."""
     options, words = split_words(ReportOptions, arguments)
+    if options.claims is not None and options.table is None:
+        raise UserError(f"claims={options.claims}: of which table is not said; allowed: with table=")
     study = None
     if options.runs is None and options.where is None and options.table is None:
         study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
@@ -115,7 +117,7 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> SelectedArms:
     if options.table is not None:
         if options.verify:
             raise UserError("verify=true: a table has no translations; allowed with runs of a store")
-        return of_table(Path(options.table), store)
+        return of_table(options.table, store, None if options.claims is None else Path(options.claims), options.metric)
     chosen = of_runs(options.runs, store) if options.runs is not None else where(options.where or "", store)
     records = [run.record for run in ended_of(chosen) if run.record is not None]
     if len({task_named(record.task).name for record in records}) > 1:

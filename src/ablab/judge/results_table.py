@@ -3,8 +3,9 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,8 @@ DIVERGED = "diverged"
 
 
 @dataclass
-class _Scores:
-    """What the table says of one run: values by item, or one value under no item, by metric."""
+class RunScores:
+    """What a table says of one run: values by item, or one value under no item, by metric."""
 
     values: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     has_diverged: bool = False
@@ -35,11 +36,20 @@ class _Scores:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a table by arm and seed, in its order; None: the run diverged. `corpora`: by arm, if it has them."""
+    """The runs of a table by arm and seed, in its order; None: the run has no score. `corpora`: by arm, if it has them.
+
+    `failed`: arm and seed of those that ended without a score; the others without one diverged. `lower`: whether lower
+    is better, of metrics of which the table itself says so. `notes`: what a report says of the reading. `began`: when
+    the first run began, in Unix seconds, where that is known.
+    """
 
     metrics: Sequence[str]
     runs: Mapping[str, Mapping[int, Given | None]]
-    corpora: Mapping[str, str]
+    corpora: Mapping[str, str] = field(default_factory=dict)
+    failed: Collection[tuple[str, int]] = ()
+    lower: Mapping[str, bool] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    began: float | None = None
 
 
 def results_of(sheet: Sheet) -> Results:
@@ -52,7 +62,7 @@ def results_of(sheet: Sheet) -> Results:
             raise UserError(f"{sheet.name}: has no column {column}; it needs {', '.join(COLUMNS)}")
     if not sheet.rows:
         raise UserError(f"{sheet.name}: has no rows; allowed: a row for each arm, seed and metric")
-    runs: dict[str, dict[int, _Scores]] = {}
+    runs: dict[str, dict[int, RunScores]] = {}
     metrics: dict[str, None] = {}
     corpora: dict[str, str] = {}
     for where, values in sheet.rows:
@@ -60,32 +70,39 @@ def results_of(sheet: Sheet) -> Results:
         row |= {column: "" for column in ("arm", "metric", CORPUS) if column in row and is_missing(values.get(column))}
         if isinstance(seed := values.get("seed"), float) and seed.is_integer():
             row["seed"] = str(int(seed))  # pandas makes floats of whole numbers where it joins frames
-        arm, metric = (_named(row[column], column, where) for column in ("arm", "metric"))
+        arm, metric = (named(row[column], column, where) for column in ("arm", "metric"))
         metrics[metric] = None
-        scores = runs.setdefault(arm, {}).setdefault(_seed(row["seed"], where), _Scores())
+        scores = runs.setdefault(arm, {}).setdefault(seed_in(row["seed"], where), RunScores())
         _take(scores, row, where)
         if CORPUS in row:
-            corpus = _named(row[CORPUS], CORPUS, where)
+            corpus = named(row[CORPUS], CORPUS, where)
             if (first := corpora.setdefault(arm, corpus)) != corpus:
                 raise UserError(f"{where}: corpus={corpus}: {arm} has {first} above; allowed: one corpus for each arm")
-    _check_items(sheet.name, runs, corpora)
+    return results_of_scores(sheet.name, list(metrics), runs, corpora=corpora)
+
+
+def results_of_scores(
+    name: str, metrics: Sequence[str], runs: Mapping[str, Mapping[int, RunScores]], **about: Any
+) -> Results:
+    """Return results by the scores of each run; `about`: the other fields. UserError where runs have other items."""
+    _check_items(name, runs, about.get("corpora", {}))
     given = {arm: {seed: _given(scores) for seed, scores in of_arm.items()} for arm, of_arm in runs.items()}
-    return Results(list(metrics), given, corpora)
+    return Results(metrics, given, **about)
 
 
-def _named(text: str, column: str, where: str) -> str:
+def named(text: str, column: str, where: str) -> str:
     if not text.strip() or not text.isprintable():
         raise UserError(f"{where}: {column}={text!r}: allowed: a name on one line")
     return text.strip()
 
 
-def _seed(text: str, where: str) -> int:
+def seed_in(text: str, where: str) -> int:
     if re.fullmatch("[0-9]+", text.strip()) is None:
         raise UserError(f"{where}: seed={text}: allowed: whole numbers from 0, in the digits 0 to 9")
     return int(text)
 
 
-def _take(scores: _Scores, row: Mapping[str, str], where: str) -> None:
+def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
     """Add a row to the scores of its run."""
     text, metric, item = row["value"].strip(), row["metric"].strip(), row.get(ITEM, "").strip()
     if ITEM in row and not item and text != DIVERGED:
@@ -114,7 +131,7 @@ def _value(text: str, where: str) -> float:
     return value
 
 
-def _check_items(table: str, runs: Mapping[str, Mapping[int, _Scores]], corpora: Mapping[str, str]) -> None:
+def _check_items(table: str, runs: Mapping[str, Mapping[int, RunScores]], corpora: Mapping[str, str]) -> None:
     """Raise UserError unless all runs of a corpus have the same test items: what is hard must be so for all."""
     first: dict[tuple[str, str | None], tuple[str, set[str]]] = {}
     for arm, of_arm in runs.items():
@@ -129,8 +146,8 @@ def _check_items(table: str, runs: Mapping[str, Mapping[int, _Scores]], corpora:
                     raise UserError(f"{table}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
 
 
-def _given(scores: _Scores) -> Given | None:
-    if scores.has_diverged:
+def _given(scores: RunScores) -> Given | None:
+    if scores.has_diverged or not any(scores.values.values()):
         return None
     means = {metric: math.fsum(values.values()) / len(values) for metric, values in scores.values.items() if values}
     items = {

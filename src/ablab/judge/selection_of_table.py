@@ -1,85 +1,97 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from ablab.errors import UserError, choices
+from ablab.judge.other_tools import tool_runs
 from ablab.judge.results_table import CORPUS, WITHIN, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.judge.table_metrics import TableMetric, measure_of
+from ablab.judge.table_claims import Judged, TableExperiment, read_claims
+from ablab.judge.table_metrics import measure_of
 from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
+from ablab.judge.tool_runs import kept, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm
-from ablab.study.experiment import Declared, ErrorEstimate, Expectation, read_as
 from ablab.study.grid import grid_of
 from ablab.tasks.task import FAILURES
+from ablab.text import counted
 
 UNVERIFIED = "origin not verified"
+FRAME = "a data frame"
 
 
-class TableClaim(Expectation):
-    """A claim about any metric of the table."""
+def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | None = None) -> SelectedArms:
+    """Select the runs of a table, or of another tool; `file` declares claims about them, or else one beside it.
 
-    metric: str | None = None
-
-
-class TableExperiment(Declared):
-    """The file beside a table: what an experiment file says of runs that others trained.
-
-    `arm`, `seed`: of a table with a row for each run, the columns that name its arm and seed; its scores are then the
-    columns of `metric`, of `metrics` and of the claims.
+    The file beside `results.csv` is `results.yaml`. `metric`: where the file names none, and the table has several in
+    columns. Nothing is known of how the runs were trained. Claims that were not registered are exploratory, and the
+    report says so everywhere.
     """
-
-    question: str = ""
-    source: str | None = None
-    arm: list[str] = Field(default_factory=list)
-    seed: str = "seed"
-    baseline: str | None = None
-    within: str | None = None
-    metric: str | None = None
-    metrics: dict[str, TableMetric] = Field(default_factory=dict)
-    claims: list[TableClaim] = Field(default_factory=list)
-    error: ErrorEstimate = "moderated"
-
-
-def of_table(path: Path, outputs: Path) -> SelectedArms:
-    """Select the runs of a table; `results.yaml` beside `results.csv` may declare claims about them.
-
-    Nothing is known of how they were trained: their claims are exploratory, and the report says so everywhere.
-    """
-    beside = path.with_suffix(".yaml")
-    experiment = read_as(TableExperiment, beside) if beside.exists() else TableExperiment()
-    results = results_of(_by_score(read_sheet(path), experiment))
+    beside = Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
+    file = file or (beside if beside.is_file() else None)
+    experiment = TableExperiment() if file is None else read_claims(file)
+    asked = experiment if experiment.metric or metric is None else experiment.model_copy(update={"metric": metric})
+    results = results_in(place, asked)
     try:
-        return selected(path, results, experiment, outputs)
+        return selected(Judged(place, results, experiment, outputs))
     except UserError as error:
-        raise UserError(f"{beside}: {error}") from None
+        raise UserError(f"{file or beside}: {error}") from None
 
 
-def of_frame(frame: Any, experiment: TableExperiment) -> SelectedArms:
-    """Select the runs of a data frame, as those of a table."""
-    results = results_of(_by_score(sheet_of_frame(frame), experiment))
-    return selected(Path("a data frame"), results, experiment, Path("outputs"))
+def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path | None = None) -> SelectedArms:
+    """Select the runs of a data frame, or at a place, as those of a table. `file`: that declares the experiment."""
+    place = str(frame) if isinstance(frame, str | Path) else None
+    if place is None:
+        _check_of_a_table(FRAME, experiment)
+        results = results_of(_by_score(sheet_of_frame(frame), experiment))
+    else:
+        results = results_in(place, experiment)
+    return selected(Judged(place, results, experiment, outputs))
+
+
+def results_in(place: str, experiment: TableExperiment) -> Results:
+    """Return the results of a table, or of what another tool keeps at a place."""
+    if (runs := tool_runs(place)) is not None:
+        return results_of_runs(place, runs, experiment.asked)
+    sheet = read_sheet(Path(place))
+    _check_of_a_table(sheet.name, experiment)
+    return results_of(_by_score(sheet, experiment))
+
+
+def rows_in(place: str, experiment: TableExperiment) -> int:
+    """Return how many rows of results there are, or how many runs; 0 where there is no such file or folder yet."""
+    if ":" not in place and (not Path(place).exists() or (Path(place).is_dir() and not any(Path(place).iterdir()))):
+        return 0
+    if (runs := tool_runs(place)) is not None:
+        return len(kept(runs, experiment.where, place))
+    return len(read_sheet(Path(place)).rows)
+
+
+def _check_of_a_table(name: str, experiment: TableExperiment) -> None:
+    """Raise UserError for what only runs of another tool have."""
+    for key in ("where", "at"):
+        if key in experiment.model_fields_set:
+            raise UserError(f"{key}: {name} is a table; allowed with runs of MLflow, TensorBoard and lm-eval")
 
 
 def _by_score(sheet: Sheet, experiment: TableExperiment) -> Sheet:
     """Return a table of scores: the one that there is, or where each row is of a run, that of its scores."""
     if not experiment.arm:
         return sheet
-    asked = (experiment.metric, *experiment.metrics, *(claim.metric for claim in experiment.claims))
-    metrics = dict.fromkeys(name for name in asked if name is not None and name != FAILURES)
+    metrics = experiment.named_metrics
     if not metrics:
         raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")
-    return RunColumns(experiment.arm, experiment.seed, list(metrics)).by_score(sheet)
+    return RunColumns(experiment.arm, experiment.seed, metrics).by_score(sheet)
 
 
-def selected(path: Path, results: Results, experiment: TableExperiment, outputs: Path) -> SelectedArms:
-    """Select the runs of results under what is said of them; `path`: of the table, or what stands for it."""
+def selected(judged: Judged) -> SelectedArms:
+    """Select the runs of results under what is said of them."""
+    results, experiment = judged.results, judged.experiment
+    path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
     for name in (metric, *experiment.metrics):
         if name not in results.metrics:
@@ -88,7 +100,10 @@ def selected(path: Path, results: Results, experiment: TableExperiment, outputs:
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)
-    measures = {name: measure_of(name, experiment.metrics.get(name), results) for name in results.metrics}
+    measures = {name: measure_of(name, experiment.declared.get(name), results) for name in results.metrics}
+    of_arms = [ArmRuns(arm.name, _runs(path, arm, results, experiment)) for arm in arms]
+    unknown = f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"
+    flaws = [unknown]
     for claim in claims:
         if claim.metric not in (*measures, FAILURES):
             raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
@@ -96,20 +111,29 @@ def selected(path: Path, results: Results, experiment: TableExperiment, outputs:
         name=f"table-{path.stem}",
         question=experiment.question,
         source=experiment.source,
-        arms=[ArmRuns(arm.name, _runs(path, arm, results, experiment.within)) for arm in arms],
+        arms=of_arms,
         baseline=baseline.name,
         metric=metric,
         claims=claims,
         registered=None,
-        outputs=outputs,
+        outputs=judged.store,
+        notes=[*results.notes, *_left_out(results, experiment)],
         error=experiment.error,
         within=experiment.within,
         baselines=grid.baselines,
+        awaited=[run for arm in of_arms for run in arm.runs if experiment.seeds and not run.has_ended],
         declared=experiment.metric,
         measures=measures,
         origin=UNVERIFIED,
-        flaws=[f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"],
+        flaws=flaws,
     )
+
+
+def _left_out(results: Results, experiment: TableExperiment) -> Iterator[str]:
+    """Yield a note on seeds of the table that the file of claims does not name."""
+    there = {seed for runs in results.runs.values() for seed in runs}
+    if more := sorted(there - set(experiment.seeds or there)):
+        yield f"seeds that the file of claims does not name are left out: {counted(more)}"
 
 
 def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -120,20 +144,32 @@ def _levels(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return parsed if whole and len(factors) == 1 else {name: {} for name in names}
 
 
-def _runs(path: Path, arm: Arm, results: Results, within: str | None) -> list[ArmRun]:
-    """Return the runs of an arm. Their folders do not exist, and of their recipes a table has the data at most."""
-    data = {CORPUS: results.corpora.get(arm.name), WITHIN: arm.levels.get(within or "")}
+def _runs(path: Path, arm: Arm, results: Results, experiment: TableExperiment) -> list[ArmRun]:
+    """Return the runs of an arm, those that are to come too.
+
+    Their folders do not exist, and of their recipes a table has the data at most.
+    """
+    data = {CORPUS: results.corpora.get(arm.name), WITHIN: arm.levels.get(experiment.within or "")}
     recipe = {key: value for key, value in data.items() if value is not None}
+    there, seeds = results.runs[arm.name], experiment.seeds
     return [
         ArmRun(
             folder=RunFolder(path / arm.name / f"seed {seed}"),
             seed=seed,
-            state="diverged" if given is None else "finished",
+            state=_state(arm.name, seed, results),
             record=None,
             evaluation=None,
             curve=None,
             recipe=recipe,
-            given=given,
+            given=there.get(seed),
         )
-        for seed, given in sorted(results.runs[arm.name].items())
+        for seed in sorted(there if seeds is None else seeds)
     ]
+
+
+def _state(arm: str, seed: int, results: Results) -> str:
+    if seed not in results.runs[arm]:
+        return "missing"
+    if results.runs[arm][seed] is not None:
+        return "finished"
+    return "failed" if (arm, seed) in results.failed else "diverged"

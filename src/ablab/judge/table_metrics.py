@@ -46,7 +46,7 @@ class TableMetric(Declared):
 
 def measure_of(name: str, declared: TableMetric | None, results: Results) -> Measure:
     """Return a metric as a measure. Raises UserError where its direction is unclear, or no digits show its noise."""
-    about = _about(name, declared or TableMetric())
+    about = about_metric(name, declared, results.lower.get(name))
 
     def score(run: ArmRun) -> float | None:
         return None if run.given is None else run.given.scores.get(name)
@@ -68,18 +68,21 @@ def measure_of(name: str, declared: TableMetric | None, results: Results) -> Mea
     )
 
 
-def _about(name: str, declared: TableMetric) -> TableMetric:
-    """Return what is declared of a metric, and for the rest what ablab knows of it."""
-    if (known := known_scores().get(name)) is None:
-        if _sounds_lower(name) and "lower_is_better" not in declared.model_fields_set:
-            raise UserError(
-                f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower; "
-                "allowed: true, false"
-            )
-        return declared
+def about_metric(name: str, said: TableMetric | None, lower: bool | None = None) -> TableMetric:
+    """Return what is declared of a metric, and for the rest what ablab knows of it. `lower`: what its table says."""
+    declared = said or TableMetric()
     own = {field: getattr(declared, field) for field in declared.model_fields_set}
-    told = {"title": known.title, "unit": known.unit, "digits": known.digits}
-    return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
+    if (known := known_scores().get(name)) is not None:
+        told = {"title": known.title, "unit": known.unit, "digits": known.digits}
+        return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
+    if lower is not None:
+        return TableMetric.model_validate({"lower_is_better": lower, **own})
+    if _sounds_lower(name) and "lower_is_better" not in own:
+        raise UserError(
+            f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower; "
+            "allowed: true, false"
+        )
+    return declared
 
 
 def _sounds_lower(name: str) -> bool:

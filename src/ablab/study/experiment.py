@@ -117,7 +117,8 @@ def _a_list(seeds: object) -> object:
     return seeds
 
 
-def _seeds(seeds: list[int]) -> list[int]:
+def check_seeds(seeds: list[int]) -> list[int]:
+    """Return the seeds; ValueError where they are out of range, or one comes twice."""
     if not all(0 <= seed < 2**63 for seed in seeds):
         raise ValueError("allowed: seeds from 0, below 2**63")
     if len(set(seeds)) < len(seeds):
@@ -149,7 +150,7 @@ class Tune(Declared):
     space: Dimensions | None = None
     trials: Annotated[int, Field(ge=2)] | None = None
     draws: Annotated[int, Field(ge=0)] = 1
-    seeds: Annotated[list[int], Field(min_length=1), AfterValidator(_seeds)]
+    seeds: Annotated[list[int], Field(min_length=1), AfterValidator(check_seeds)]
     metric: TuningMetric = "loss"
     judged: Literal["both", "tuned"] = "both"
 
@@ -208,7 +209,7 @@ class Experiment(Declared):
     baseline: str | dict[str, Level] | None = None
     within: str | None = None
     seeds: Annotated[
-        Annotated[list[int], Field(min_length=1), BeforeValidator(_a_list), AfterValidator(_seeds), Tag("listed")]
+        Annotated[list[int], Field(min_length=1), BeforeValidator(_a_list), AfterValidator(check_seeds), Tag("listed")]
         | Annotated[Added, Tag("added")],
         Discriminator(_kind),
     ]

@@ -1,0 +1,294 @@
+"""Readers of what other tools keep of runs: stores of MLflow, event files of TensorBoard, results of lm-eval.
+
+A reader is a function that returns the runs at a place, and a line of `TOOLS` that says what such a place looks like.
+"""
+
+import json
+import os
+import sqlite3
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from ablab.errors import UserError, is_installed
+from ablab.judge.tool_runs import FOLDER, Points, ToolRun, words_of_path
+from ablab.tracking.mlflow import USUAL
+
+
+class Tool(NamedTuple):
+    """Another tool. `package`: the library that reads its files, an extra of ablab of that name; empty: none."""
+
+    title: str
+    package: str
+    keeps: Callable[[str], bool]
+    runs: Callable[[str], Sequence[ToolRun]]
+
+
+def tool_runs(place: str) -> Sequence[ToolRun] | None:
+    """Return the runs that a tool keeps at a place, in the order in which they began; None: it is of no known tool.
+
+    Raises UserError for a tool whose library is not installed, and for what it cannot read.
+    """
+    tool = next((tool for tool in TOOLS if tool.keeps(place)), None)
+    if tool is None:
+        return None
+    if tool.package and not is_installed(tool.package):
+        raise UserError(f"table={place}: {tool.title} is not installed; pip install 'ablab[{tool.package}]' brings it")
+    return tool.runs(place)
+
+
+SQLITE = b"SQLite format 3\0"
+
+MOST_RUNS = 50_000
+"""Runs that MLflow lists at once."""
+
+
+def _is_mlflow(place: str) -> bool:
+    """Return whether it is an address of a store, a folder such as `mlruns`, or a database such as `mlflow.db`."""
+    if urlsplit(place).scheme in ("sqlite", "file"):
+        return True
+    path = Path(place)
+    if path.is_dir():
+        return any(path.glob("*/meta.yaml"))
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
+
+
+def _mlflow(place: str) -> list[ToolRun]:
+    """Return the runs of a store but parents. Their words are parameters, own tags, `experiment` and `run`."""
+    for name, value in USUAL.items():
+        os.environ.setdefault(name, value)
+    uri = _mlflow_address(place)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries that MLflow imports
+            from mlflow import MlflowClient
+
+            client = MlflowClient(uri)
+            experiments = {one.experiment_id: one.name for one in client.search_experiments()}
+            found = client.search_runs(list(experiments), max_results=MOST_RUNS) if experiments else []
+    except Exception as error:
+        raise UserError(f"table={place}: MLflow cannot read it ({_first_line(error)})") from None
+    parents = {run.data.tags.get("mlflow.parentRunId") for run in found}
+    found = sorted((run for run in found if run.info.run_id not in parents), key=lambda run: run.info.start_time or 0)
+    return [_mlflow_run(client, run, experiments, place) for run in found]
+
+
+def _mlflow_address(place: str) -> str:
+    """Return the address of a store that is there: MLflow would make one."""
+    scheme = urlsplit(place).scheme
+    path = Path(urlsplit(place).path if scheme == "file" else place.removeprefix("sqlite:///"))
+    if not path.exists():
+        raise UserError(f"table={place}: there is no such store")
+    if scheme == "sqlite" or path.is_file():
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            try:
+                tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
+            except sqlite3.Error as error:
+                raise UserError(f"table={place}: cannot be read as a database ({error})") from None
+        if not tables >= {"runs", "params", "metrics"}:
+            raise UserError(f"table={place}: no database of MLflow: it lacks the tables runs, params and metrics")
+        return f"sqlite:///{path.resolve()}"
+    return path.resolve().as_uri()
+
+
+def _mlflow_run(client: Any, run: Any, experiments: Mapping[str, str], place: str) -> ToolRun:
+    def points(metric: str) -> Points:
+        history = client.get_metric_history(run.info.run_id, metric)
+        return [(one.step, one.value) for one in sorted(history, key=lambda one: (one.step, one.timestamp))]
+
+    tags = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
+    named = {"experiment": experiments[run.info.experiment_id], "run": run.info.run_name or run.info.run_id}
+    return ToolRun(
+        where=f"{place}: run {named['run']} ({run.info.run_id}, {run.info.status})",
+        words={**tags, **named, **run.data.params},
+        metrics=list(run.data.metrics),
+        points=points,
+        state=run.info.status,
+        began=None if run.info.start_time is None else run.info.start_time / 1000,
+    )
+
+
+EVENTS = "*tfevents*"
+SPLITS = ("train", "training", "validation", "valid", "val", "test", "eval")
+"""Folders of events inside a run's folder, as Keras writes them: parts of a run, and no runs."""
+
+
+def _is_tensorboard(place: str) -> bool:
+    return Path(place).is_dir() and any(Path(place).rglob(EVENTS))
+
+
+def _tensorboard(place: str) -> list[ToolRun]:
+    """Return the runs of a folder, one for each folder below it. Their words are hyperparameters, else of the path."""
+    top = Path(place)
+    folders = sorted({path.parent for path in top.rglob(EVENTS)})
+    parts: dict[Path, list[Path]] = defaultdict(list)
+    for folder in folders:
+        above = [one for one in folder.parents if one in folders and one != top]
+        is_part = folder.name.lower() in SPLITS and folder != top
+        parts[above[-1] if above else folder.parent if is_part else folder].append(folder)
+    runs = [_tensorboard_run(top, folder, own) for folder, own in parts.items()]
+    return sorted(runs, key=lambda run: run.began or 0)
+
+
+def _tensorboard_run(top: Path, folder: Path, parts: Sequence[Path]) -> ToolRun:
+    points: dict[str, Points] = {}
+    words: dict[str, str] = {}
+    times = []
+    for part in parts:
+        events = _events_in(part)
+        told = dict(_hyperparameters(events))
+        words |= told
+        # PyTorch writes hyperparameters, with the final metrics, into a folder of their own.
+        prefix = "" if part == folder or told else f"{part.relative_to(folder).as_posix()}/"
+        points |= {f"{prefix}{tag}": values for tag, values in _scalars(events)}
+        with suppress(ValueError):  # of a file without events
+            times.append(events.FirstEventTimestamp())
+    named = words_of_path(folder.relative_to(top).parts or (top.resolve().name,))
+    return ToolRun(
+        where=str(folder),
+        words={**named, **words},
+        metrics=list(points),
+        points=points.__getitem__,
+        began=min(times, default=None),
+    )
+
+
+def _events_in(folder: Path) -> Any:
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+
+    # All scalars are kept (0), and one of each picture, histogram and sound.
+    events = EventAccumulator(str(folder), size_guidance={"tensors": 1}, tensor_size_guidance={"scalars": 0})
+    try:
+        events.Reload()
+    except Exception as error:
+        raise UserError(f"{folder}: TensorBoard cannot read its events ({_first_line(error)})") from None
+    return events
+
+
+def _scalars(events: Any) -> Iterator[tuple[str, Points]]:
+    from tensorboard.util.tensor_util import make_ndarray
+
+    for tag in events.PluginTagToContent("scalars") if "scalars" in events.ActivePlugins() else ():
+        values = [(one.step, float(make_ndarray(one.tensor_proto).item())) for one in events.Tensors(tag)]
+        yield tag, sorted(values, key=lambda point: point[0])
+
+
+def _hyperparameters(events: Any) -> Iterator[tuple[str, str]]:
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    for content in events.PluginTagToContent("hparams").values() if "hparams" in events.ActivePlugins() else ():
+        for name, value in HParamsPluginData.FromString(content).session_start_info.hparams.items():
+            if (kind := value.WhichOneof("kind")) is not None:
+                told = getattr(value, kind)
+                yield name, str(int(told)) if isinstance(told, float) and told.is_integer() else str(told)
+
+
+RESULTS = "results_*.json"
+
+
+def _is_lm_eval(place: str) -> bool:
+    return Path(place).is_dir() and any("results" in _json(path) for path in Path(place).rglob(RESULTS))
+
+
+def _lm_eval(place: str) -> list[ToolRun]:
+    """Return the runs of a folder of results of lm-evaluation-harness: one for each folder and set of words.
+
+    Their words are of the path, arguments of the model, and the seeds of the evaluation. A metric is `task/metric`, and
+    `task/metric,filter` where there is a filter.
+    """
+    found: dict[tuple[Path, tuple[tuple[str, str], ...]], list[Path]] = defaultdict(list)
+    for path in sorted(Path(place).rglob(RESULTS)):
+        if "results" in (content := _json(path)):
+            found[path.parent, tuple(_lm_eval_words(path, content, Path(place)).items())].append(path)
+    return [_lm_eval_run(folder, dict(words), paths) for (folder, words), paths in found.items()]
+
+
+def _lm_eval_words(path: Path, content: Mapping[str, Any], top: Path) -> dict[str, str]:
+    config, parts = content.get("config", {}), path.parent.relative_to(top).parts
+    model = str(content.get("model_name_sanitized") or "")
+    own = parts[:-1] if parts[-1:] == (model,) else parts  # the last folder is the model's, as it was loaded
+    of_path = words_of_path(own)
+    if "seed" not in of_path or FOLDER not in of_path:
+        of_path = {**words_of_path(parts or (model,)), **of_path}
+    given = config.get("model_args") or {}
+    pairs = dict(pair.split("=", 1) for pair in given.split(",") if "=" in pair) if isinstance(given, str) else given
+    seeds = {name: str(value) for name, value in config.items() if name.endswith("_seed") and value is not None}
+    return {**seeds, **of_path, **{name: str(value) for name, value in pairs.items()}}
+
+
+def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) -> ToolRun:
+    values: dict[str, float] = {}
+    lower: dict[str, bool] = {}
+    places: dict[str, tuple[Path, str, str, str]] = {}
+    dates = []
+    for path in paths:
+        content = _json(path)
+        dates.append(content.get("date"))
+        for task, own in content["results"].items():
+            higher = content.get("higher_is_better", {}).get(task) or {}
+            for key, value in own.items():
+                metric, _, by = key.partition(",")
+                if not by or metric.endswith("_stderr") or not isinstance(value, int | float):
+                    continue
+                name = f"{task}/{metric}" if by == "none" else f"{task}/{metric},{by}"
+                if name in values:
+                    other = places[name][0].name
+                    raise UserError(f"{path}: {other} has {name} too; allowed: one of them in this folder")
+                values[name], places[name] = float(value), (path, task, metric, by)
+                if isinstance(higher.get(metric), bool):
+                    lower[name] = not higher[metric]
+
+    @cache
+    def samples(name: str) -> Mapping[str, float]:
+        path, task, metric, by = places[name]
+        beside = path.with_name(f"samples_{task}_{path.stem.removeprefix('results_')}.jsonl")
+        return dict(_samples(beside, metric, by)) if beside.exists() else {}
+
+    began = [date for date in dates if isinstance(date, int | float)]
+    return ToolRun(
+        where=str(folder),
+        words=words,
+        metrics=list(values),
+        points=lambda name: [(0, values[name])],
+        items=samples,
+        lower=lower,
+        began=min(began, default=None),
+    )
+
+
+def _samples(path: Path, metric: str, by: str) -> Iterator[tuple[str, float]]:
+    """Yield each item, by its number and the digest of its text, with its value of a metric."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for sample in (json.loads(line) for line in lines if line.strip()):
+            if sample.get("filter", by) == by and isinstance(value := sample.get(metric), int | float):
+                yield f"{sample['doc_id']:>9} {str(sample.get('doc_hash'))[:8]}", float(value)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UserError(f"{path}: cannot be read as samples of lm-eval ({_first_line(error)})") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({_first_line(error)})") from None
+    return content if isinstance(content, dict) else {}
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+TOOLS = (
+    Tool("MLflow", "mlflow", _is_mlflow, _mlflow),
+    Tool("TensorBoard", "tensorboard", _is_tensorboard, _tensorboard),
+    Tool("lm-evaluation-harness", "", _is_lm_eval, _lm_eval),
+)

@@ -1,0 +1,256 @@
+"""Runs as other tools keep them, by the words that they were given: which words are the arm, and which is the seed."""
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ablab.errors import UserError, choices
+from ablab.judge.results_table import Results, RunScores, named, results_of_scores, seed_in
+from ablab.judge.table_metrics import TableMetric, about_metric
+
+Points = Sequence[tuple[int, float]]
+"""Step and value of a metric, in the order of the steps; some may not be finite."""
+
+At = Literal["last", "best"] | Annotated[int, Field(ge=0)]
+"""Which of the values of a metric counts: the last, the best, or that of a step."""
+
+FOLDER = "folder"
+"""The word for what the path of a run says besides its seed and `key=value`."""
+
+SEEDS = ("seed", "random_seed", "rng_seed", "global_seed", "manual_seed", "train_seed", "training_seed", "random_state")
+"""What the word that is the seed is mostly called, behind the last dot or slash of its name."""
+
+ABSENT = "none"
+"""The level of a run that lacks a word which others have."""
+
+
+def _no_items(metric: str) -> Mapping[str, float]:
+    return {}
+
+
+@dataclass(frozen=True)
+class ToolRun:
+    """A run as another tool keeps it.
+
+    `where`: what errors call it. `words`: what it was told, by name. `points`, `items`: of a metric, its values by step
+    and by test item. `lower`: whether lower is better, of the metrics of which the tool knows. `state`: FINISHED, or
+    what the tool says instead. `began`: in Unix seconds; None where that is unknown.
+    """
+
+    where: str
+    words: Mapping[str, str]
+    metrics: Collection[str]
+    points: Callable[[str], Points]
+    items: Callable[[str], Mapping[str, float]] = _no_items
+    lower: Mapping[str, bool] = field(default_factory=dict)
+    state: str = "FINISHED"
+    began: float | None = None
+
+    @property
+    def has_finished(self) -> bool:
+        return self.state == "FINISHED"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a file of claims says of the runs of another tool: see `TableExperiment`. Empty: chosen by their words."""
+
+    arm: Sequence[str]
+    seed: str | None
+    where: Mapping[str, str]
+    metrics: Sequence[str]
+    at: At
+    declared: Mapping[str, TableMetric]
+
+
+def kept(runs: Sequence[ToolRun], where: Mapping[str, str], place: str) -> list[ToolRun]:
+    """Return the runs that have these words. Raises UserError for a word that no run has."""
+    for word, level in where.items():
+        levels = {run.words[word] for run in runs if word in run.words}
+        if runs and not levels:
+            raise UserError(f"where.{word}={level}: {place}: {choices(word, _names(runs))}")
+        if runs and level not in levels:
+            raise UserError(f"where.{word}={level}: {place}: {choices(level, levels)}")
+    return [run for run in runs if all(run.words.get(word) == level for word, level in where.items())]
+
+
+def results_of_runs(place: str, found: Sequence[ToolRun], asked: Asked) -> Results:
+    """Return the results of runs of another tool. Raises UserError for what is missing, unclear or there twice."""
+    runs = kept(found, asked.where, place)
+    if not runs:
+        raise UserError(f"{place}: has no runs; allowed: a run for each arm and seed")
+    metrics = _metrics(place, runs, asked.metrics)
+    seed = _seed_word(place, runs, asked.seed)
+    chosen, notes = _arm_words(place, runs, seed, asked.arm)
+    arms = {id(run): named(_arm(run, chosen, bool(asked.arm)), "arm", run.where) for run in runs}
+    scores: dict[str, dict[int, RunScores]] = {arm: {} for arm in arms.values()}
+    counted: dict[tuple[str, int], ToolRun] = {}
+    for run in sorted(runs, key=lambda run: not run.has_finished):  # what failed counts where nothing else finished
+        arm, number = arms[id(run)], seed_in(run.words.get(seed, "nothing"), run.where)
+        if (other := counted.get((arm, number))) is not None:
+            if not run.has_finished:
+                continue
+            raise UserError(
+                f"{run.where}: {arm}, seed {number} is also {other.where}; allowed: one run of each arm and seed, such "
+                "as with where: {<word>: <level>} in the file of claims"
+            )
+        own = {metric: _score(run, metric, asked) for metric in metrics if metric in run.metrics}
+        if run.has_finished and not own:
+            raise UserError(f"{run.where}: has no {' and no '.join(metrics)}; {choices(metrics[0], run.metrics)}")
+        counted[arm, number] = run
+        scores[arm][number] = _run_scores(run, own if run.has_finished else {})
+    _keep_items_of_all(scores)
+    if asked.at == "best":
+        notes.append("each run counts with the best of its values; the choice of the best favours what scatters more")
+    return results_of_scores(
+        place,
+        metrics,
+        scores,
+        failed=[cell for cell, run in counted.items() if not run.has_finished],
+        lower={metric: lower for run in runs for metric, lower in run.lower.items()},
+        notes=notes,
+        began=min((run.began for run in counted.values() if run.began is not None), default=None),
+    )
+
+
+def _names(runs: Sequence[ToolRun]) -> list[str]:
+    return list(dict.fromkeys(word for run in runs for word in run.words))
+
+
+def _metrics(place: str, runs: Sequence[ToolRun], asked: Sequence[str]) -> list[str]:
+    known = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
+    if not known:
+        raise UserError(f"{place}: its runs have no metrics; allowed: one number for each run, at least")
+    if not asked and len(known) > 1:
+        raise UserError(f"metric: missing, and {place} has several; {choices('', known)}")
+    for metric in asked:
+        if metric not in known:
+            raise UserError(f"metric={metric}: {place} has none; {choices(metric, known)}")
+    return list(asked) or known
+
+
+def _seed_word(place: str, runs: Sequence[ToolRun], asked: str | None) -> str:
+    names = _names(runs)
+    if asked is not None:
+        if asked not in names:
+            raise UserError(f"seed={asked}: {place}: {choices(asked, names)}")
+        return asked
+    likely = [name for name in names if re.split(r"[./]", name)[-1].lower() in SEEDS]
+    if "seed" in likely:
+        return "seed"
+    if len(likely) != 1:
+        which = "several words may be the seed" if likely else "no word is called seed"
+        raise UserError(f"seed: missing, and {which} in {place}; {choices('', likely or names)}")
+    return likely[0]
+
+
+def _arm_words(place: str, runs: Sequence[ToolRun], seed: str, asked: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Return the words that tell arms apart, and a note on them where nobody has said which.
+
+    They are the words in which runs differ, but for those that follow from the seed or are of one run alone, such as
+    folders of outputs. Without such a word it is the run's folder.
+    """
+    names = [name for name in _names(runs) if name != seed]
+    for word in asked:
+        if word not in names:
+            raise UserError(f"arm={word}: {place}: {choices(word, names)}")
+    if asked:
+        return asked, []
+    differing = [name for name in names if len({run.words.get(name) for run in runs}) > 1]
+    telling = [name for name in differing if name != FOLDER and _tells_arms_apart(runs, name, seed)]
+    chosen = telling or [name for name in differing if name == FOLDER]
+    if differing and not chosen:
+        raise UserError(f"arm: missing, and no word of {place} tells arms apart for certain; {choices('', differing)}")
+    said = f"{' and '.join(chosen) or 'nothing'} tells arms apart, and {seed} is the seed"
+    return chosen, [f"taken from the words of {place}: {said}; arm: and seed: in the file of claims say otherwise"]
+
+
+def _tells_arms_apart(runs: Sequence[ToolRun], name: str, seed: str) -> bool:
+    levels = [run.words.get(name) for run in runs]
+    seeds = {run.words.get(seed) for run in runs}
+    if len(seeds) == 1:
+        return True
+    pairs = {(run.words.get(seed), run.words.get(name)) for run in runs}
+    return len(set(levels)) < len(runs) and len(pairs) > len(seeds)
+
+
+def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:
+    """Return the name of a run's arm, `norm=pre,layers=6`; where that is the folder alone, its name."""
+    if is_asked and (lacking := [word for word in words if word not in run.words]):
+        raise UserError(f"{run.where}: {lacking[0]} is missing, so that the run has no arm; allowed: a level")
+    if list(words) == [FOLDER]:
+        return run.words.get(FOLDER, ABSENT)
+    return ",".join(f"{word}={run.words.get(word, ABSENT)}" for word in words) or "all"
+
+
+def _score(run: ToolRun, metric: str, asked: Asked) -> float:
+    """Return the value that counts; one that is not finite where training went astray."""
+    points = run.points(metric)
+    if not points:
+        return math.nan
+    if asked.at == "last":
+        return points[-1][1]
+    if asked.at == "best":
+        finite = [value for _, value in points if math.isfinite(value)]
+        about = about_metric(metric, asked.declared.get(metric), run.lower.get(metric))
+        return (min if about.lower_is_better else max)(finite, default=math.nan)
+    there = [value for step, value in points if step == asked.at]
+    if not there:
+        near = min((step for step, _ in points), key=lambda step: abs(step - int(asked.at)))
+        raise UserError(f"{run.where}: {metric} has no value at step {asked.at}; the nearest step is {near}")
+    return there[-1]
+
+
+def _run_scores(run: ToolRun, own: Mapping[str, float]) -> RunScores:
+    scores = RunScores(has_diverged=not all(map(math.isfinite, own.values())))
+    for metric, value in () if scores.has_diverged else own.items():
+        items = run.items(metric)
+        is_their_mean = bool(items) and math.isclose(math.fsum(items.values()) / len(items), value, abs_tol=1e-9)
+        scores.values[metric] = dict(items) if is_their_mean else {"": value}
+    return scores
+
+
+def _keep_items_of_all(scores: Mapping[str, Mapping[int, RunScores]]) -> None:
+    """Let a metric that lacks items in one run be a number in all."""
+    every = [one for runs in scores.values() for one in runs.values()]
+    for metric in {metric for one in every for metric in one.values}:
+        of_metric = [one.values[metric] for one in every if one.values.get(metric)]
+        if any("" in values for values in of_metric):
+            for values in of_metric:
+                mean = math.fsum(values.values()) / len(values)
+                values.clear()
+                values[""] = mean
+
+
+SEED_IN_PATH = re.compile(r"(?<![A-Za-z0-9])seed[-_= ]?([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
+
+
+def words_of_path(parts: Sequence[str]) -> dict[str, str]:
+    """Return the words in the path of a run: its seed, each `key=value`, and what is left as its folder.
+
+    `cosine/seed1`, `cosine-seed-1`, `schedule=cosine,seed=1` and `cosine/1` have a seed.
+    """
+    return dict(_in_path(parts))
+
+
+def _in_path(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    text = "/".join(parts)
+    if (found := SEED_IN_PATH.search(text)) is not None:
+        yield "seed", found[1]
+        text = text[: found.start()] + text[found.end() :]
+    elif len(parts) > 1 and re.fullmatch("[0-9]+", parts[-1]):
+        yield "seed", parts[-1]
+        text = "/".join(parts[:-1])
+    left = []
+    for piece in (piece.strip("-_., ") for piece in re.split(r"[/,]", text)):
+        word, equals, level = piece.partition("=")
+        if word and equals and level:
+            yield word, level
+        elif piece:
+            left.append(piece)
+    if left:
+        yield FOLDER, "/".join(left)

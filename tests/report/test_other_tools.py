@@ -1,0 +1,355 @@
+"""Runs that other tools keep: files that their own libraries wrote, which words are the arm, and what is refused."""
+
+import json
+import math
+import os
+import tarfile
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import ablab
+from ablab.errors import UserError
+from ablab.judge import other_tools
+from ablab.judge.other_tools import tool_runs
+from ablab.judge.selection_of_table import results_in
+from ablab.judge.table_claims import TableExperiment
+from ablab.judge.tool_runs import ToolRun, results_of_runs, words_of_path
+from tests.report.conftest import typed
+
+mlflow_only = pytest.mark.skipif(find_spec("mlflow") is None, reason="mlflow is an extra")
+tensorboard_only = pytest.mark.skipif(find_spec("tensorboard") is None, reason="tensorboard is an extra")
+LM_EVAL = Path(__file__).parents[1] / "stores" / "lm_eval.tar.xz"
+"""What lm-evaluation-harness 0.4.13 wrote of its model `dummy`, without `pretty_env_info`: 2 arms, 3 seeds, 20 items"""
+
+LEVEL = {"linear": 1.30, "cosine": 1.22, "constant": 1.45}
+NOISE = {1: 0.013, 2: -0.021, 3: 0.002}
+
+
+def loss(schedule, seed, step=4):
+    return LEVEL[schedule] + 2 / step + NOISE[seed] * (1 + len(schedule) / 10)
+
+
+def runs(*more, **shared):
+    """Three arms and three seeds, as a tool might keep them."""
+    return [
+        ToolRun(
+            where=f"run {schedule} {seed}",
+            words={
+                "schedule": schedule,
+                "seed": str(seed),
+                "out_dir": f"runs/{schedule}{seed}",
+                "data_seed": f"1{seed}",
+            },
+            metrics=["val_loss"],
+            points=lambda metric, schedule=schedule, seed=seed: [(s, loss(schedule, seed, s)) for s in (1, 2, 4)],
+            **shared,
+        )
+        for schedule in LEVEL
+        for seed in NOISE
+    ] + list(more)
+
+
+def asked(**said):
+    return TableExperiment.model_validate({"metric": "val_loss", "better": "lower", **said}).asked
+
+
+def scores(results):
+    return {
+        arm: {seed: given and next(iter(given.scores.values())) for seed, given in of_arm.items()}
+        for arm, of_arm in results.runs.items()
+    }
+
+
+def test_arms_are_the_words_that_differ_and_do_not_follow_from_the_run_or_the_seed():
+    found = results_of_runs("mlruns", runs(), asked())
+    assert scores(found) == {f"schedule={one}": {seed: loss(one, seed) for seed in NOISE} for one in LEVEL}
+    assert "schedule tells arms apart, and seed is the seed" in found.notes[0]
+    said = results_of_runs("mlruns", runs(), asked(arm=["schedule"], seed="data_seed"))
+    assert (list(said.runs["schedule=linear"]), said.notes) == ([11, 12, 13], [])
+
+
+@pytest.mark.parametrize(("at", "step"), [("last", 4), (2, 2), ("best", 4)])
+def test_the_value_that_counts_can_be_said(at, step):
+    found = results_of_runs("mlruns", runs(), asked(at=at))
+    assert scores(found)["schedule=cosine"][1] == loss("cosine", 1, step)
+    assert any("best of its values" in note for note in found.notes) == (at == "best")
+
+
+def test_best_is_the_highest_where_higher_is_better_and_what_is_not_finite_diverged():
+    values = {"a": [(1, 3.0), (2, math.inf), (3, 2.0)], "b": [(1, math.nan)]}
+    found = [ToolRun(arm, {"arm": arm, "seed": "1"}, ["f1"], lambda _, arm=arm: values[arm]) for arm in values]
+    best = results_of_runs("x", found, TableExperiment(metric="f1", at="best").asked)
+    assert scores(best) == {"arm=a": {1: 3.0}, "arm=b": {1: None}}
+    assert not best.failed
+
+
+def test_a_run_that_failed_counts_only_where_no_other_finished():
+    again = ToolRun("again", {"schedule": "linear", "seed": "1"}, [], lambda _: [], state="FAILED")
+    alone = ToolRun("alone", {"schedule": "linear", "seed": "9"}, [], lambda _: [], state="KILLED")
+    found = results_of_runs("mlruns", runs(again, alone), asked(arm=["schedule"]))
+    assert scores(found)["schedule=linear"] == {**{seed: loss("linear", seed) for seed in NOISE}, 9: None}
+    assert list(found.failed) == [("schedule=linear", 9)]
+
+
+TWICE = ToolRun("twin", {"schedule": "linear", "seed": "1"}, ["val_loss"], lambda _: [(1, 2.0)])
+REFUSED = {
+    "twice": (
+        runs(TWICE),
+        {"arm": ["schedule"]},
+        "twin: schedule=linear, seed 1 is also run linear 1",
+    ),
+    "seed": (runs(), {"seed": "rng"}, "seed=rng: x: allowed: data_seed, out_dir, schedule, seed"),
+    "arm": (runs(), {"arm": ["norm"]}, "arm=norm: x: allowed: data_seed, out_dir, schedule"),
+    "metric": (runs(), {"metric": "loss"}, "metric=loss: x has none; allowed: val_loss; did you mean val_loss?"),
+    "step": (runs(), {"at": 3}, "run linear 1: val_loss has no value at step 3; the nearest step is 2"),
+    "where": (runs(), {"where": {"schedule": "cos"}}, "where.schedule=cos: x: allowed: constant, cosine, linear"),
+    "nothing": ([], {}, "x: has no runs; allowed: a run for each arm and seed"),
+    "no number": (
+        [ToolRun("one", {"seed": "one", "arm": "a"}, ["val_loss"], lambda _: [(1, 1.0)])],
+        {},
+        "one: seed=one: allowed: whole numbers from 0",
+    ),
+    "no seed": (
+        [ToolRun("one", {"arm": "a"}, ["val_loss"], lambda _: [(1, 1.0)])],
+        {},
+        "seed: missing, and no word is called seed in x; allowed: arm",
+    ),
+    "no score": (
+        runs(ToolRun("bare", {"schedule": "new", "seed": "1"}, ["acc"], lambda _: [(1, 1.0)])),
+        {},
+        "bare: has no val_loss; allowed: acc",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_unclear_is_refused_in_a_line(name):
+    found, said, why = REFUSED[name]
+    with pytest.raises(UserError) as refused:
+        results_of_runs("x", found, asked(**said))
+    assert str(refused.value).startswith(why)
+    assert "\n" not in str(refused.value)
+
+
+def test_arms_that_no_word_tells_apart_are_asked_for():
+    found = [
+        ToolRun(str(seed), {"seed": str(seed), "out": f"r{seed}"}, ["f1"], lambda _: [(1, 1.0)]) for seed in (1, 2, 3)
+    ]
+    with pytest.raises(UserError, match="arm: missing, and no word of x tells arms apart for certain; allowed: out"):
+        results_of_runs("x", found, TableExperiment().asked)
+
+
+PATHS = {
+    "cosine/seed1": {"seed": "1", "folder": "cosine"},
+    "cosine-seed_12": {"seed": "12", "folder": "cosine"},
+    "schedule=cosine,lr=0.1,seed=3": {"seed": "3", "schedule": "cosine", "lr": "0.1"},
+    "big/cosine/7": {"seed": "7", "folder": "big/cosine"},
+    "seed1/cosine": {"seed": "1", "folder": "cosine"},
+    "reseed1": {"folder": "reseed1"},
+    "version_3": {"folder": "version_3"},
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_words_in_a_path(path):
+    assert words_of_path(path.split("/")) == PATHS[path]
+
+
+@pytest.fixture(scope="module")
+def lm_eval(tmp_path_factory):
+    place = tmp_path_factory.mktemp("lm")
+    with tarfile.open(LM_EVAL) as archive:
+        archive.extractall(place, filter="data")
+    return place / "lm_eval"
+
+
+def test_results_of_lm_eval_are_read_with_their_items_and_directions(lm_eval):
+    found = results_in(str(lm_eval), TableExperiment(metric="sums/acc", metrics={"sums/brier_score": {}}))
+    assert {arm: sorted(own) for arm, own in found.runs.items()} == {"large": [1, 2, 3], "small": [1, 2, 3]}
+    assert found.lower == {"sums/acc": False, "sums/acc_norm": False, "sums/brier_score": True}
+    for arm, own in found.runs.items():
+        for seed, given in own.items():
+            (path,) = lm_eval.glob(f"{arm}/seed{seed}/*/results_*.json")
+            told = json.loads(path.read_text())["results"]["sums"]
+            assert given.scores["sums/acc"] == pytest.approx(told["acc,none"])
+            assert given.scores["sums/brier_score"] == told["brier_score,none"]
+            assert (given.items["sums/acc"].shape, list(given.items)) == ((20,), ["sums/acc"])
+            assert set(given.items["sums/acc"]) <= {0.0, 1.0}
+
+
+def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
+    (tmp_path / "claims.yaml").write_text(
+        "metric: sums/acc\nbaseline: small\nclaims: [{arm: large, expect: equal, margin: 0.9}]\n"
+    )
+    code, out, err = typed(
+        f"table={lm_eval}", f"claims={tmp_path / 'claims.yaml'}", f"outputs={tmp_path / 'outputs'}", "resamples=1000"
+    )
+    assert (code, err) == (0, "")
+    data = json.loads((tmp_path / "outputs/reports/table-lm_eval/report.json").read_text())
+    assert [line["baseline"] for line in data["claims"]] == ["small"]
+    assert data["differences"][0]["randomisation_p"] is not None
+    assert "taken as better: higher sums/acc" in out
+    code, _, err = typed(f"table={lm_eval}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "metric: missing, and" in err
+
+
+def test_other_items_in_one_run_are_refused(lm_eval, tmp_path):
+    with tarfile.open(LM_EVAL) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (path,) = (tmp_path / "lm_eval/large/seed2").glob("*/samples_*.jsonl")
+    lines = path.read_text().replace('"doc_id": 3,', '"doc_id": 33,', 1)
+    path.write_text(lines)
+    with pytest.raises(UserError, match=r"of sums/acc is that of .*, and not of both"):
+        results_in(str(tmp_path / "lm_eval"), TableExperiment(metric="sums/acc"))
+    path.write_text(path.read_text()[:-40])
+    with pytest.raises(UserError, match="cannot be read as samples of lm-eval"):
+        results_in(str(tmp_path / "lm_eval"), TableExperiment(metric="sums/acc"))
+
+
+def test_a_library_that_is_missing_is_told_in_a_line(tmp_path, monkeypatch):
+    (tmp_path / "mlruns" / "0").mkdir(parents=True)
+    (tmp_path / "mlruns" / "0" / "meta.yaml").write_text("name: Default\n")
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "events.out.tfevents.1.host").write_bytes(b"")
+    monkeypatch.setattr(other_tools, "is_installed", lambda package: False)
+    for place, title in (("mlruns", "MLflow"), ("runs", "TensorBoard")):
+        code, _, err = typed(f"table={tmp_path / place}", f"outputs={tmp_path / 'outputs'}")
+        extra = title.lower()
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"{title} is not installed; pip install 'ablab[{extra}]' brings it" in err
+
+
+@mlflow_only
+@pytest.mark.parametrize("kind", ["file", pytest.param("sqlite", marks=pytest.mark.slow)])
+def test_a_store_of_mlflow_is_read(tmp_path, monkeypatch, kind, undrawn):
+    monkeypatch.chdir(tmp_path)
+    for name, value in other_tools.USUAL.items():
+        monkeypatch.setenv(name, value)
+    place = {"file": "mlruns", "sqlite": "mlflow.db"}[kind]
+    uri = (tmp_path / place).as_uri() if kind == "file" else f"sqlite:///{tmp_path / place}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        write_mlflow(uri)
+    found = results_in(place, TableExperiment(metric="val_loss", better="lower", where={"experiment": "schedules"}))
+    assert found.runs["schedule=cosine"][2].scores == {"val_loss": loss("cosine", 2)}
+    assert found.runs["schedule=constant"][3] is None
+    assert found.runs["schedule=constant"][4] is None
+    assert list(found.failed) == [("schedule=constant", 4)]
+    assert found.began is not None
+    (tmp_path / "claims.yaml").write_text(
+        "metric: val_loss\nbetter: lower\nbaseline: schedule=linear\nwhere: {experiment: schedules}\nat: 2\n"
+        "claims: [{arm: schedule=cosine, expect: less}]\n"
+    )
+    for words in (place, uri):
+        assert typed(f"table={words}", "claims=claims.yaml", "resamples=1000")[0] == 0
+        name = f"table-{Path(place).stem}"
+        data = json.loads((tmp_path / "outputs/reports" / name / "report.json").read_text())
+        first = data["arms"][0]
+        assert (first["name"], first["mean"]) == (
+            "schedule=linear",
+            pytest.approx(sum(loss("linear", seed, 2) for seed in NOISE) / 3),
+        )
+
+
+def write_mlflow(uri):
+    """Three arms of three seeds, of which one diverged and one failed; a parent, and a run of another experiment."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(uri)
+    other = client.create_run(client.create_experiment("other"))
+    client.log_param(other.info.run_id, "seed", 1)
+    client.log_metric(other.info.run_id, "val_loss", 9.0)
+    client.set_terminated(other.info.run_id)
+    place = client.create_experiment("schedules")
+    parent = client.create_run(place)
+    client.set_terminated(parent.info.run_id)
+    for schedule in LEVEL:
+        for seed in (*NOISE, *([4] if schedule == "constant" else [])):
+            run = client.create_run(place, tags={"mlflow.parentRunId": parent.info.run_id}).info.run_id
+            for name, value in {"schedule": schedule, "seed": seed, "out_dir": f"{schedule}{seed}"}.items():
+                client.log_param(run, name, value)
+            for step in (1, 2, 4) if seed != 4 else ():
+                value = math.nan if (schedule, seed) == ("constant", 3) and step == 4 else loss(schedule, seed, step)
+                client.log_metric(run, "val_loss", value, step=step)
+            client.set_terminated(run, "FAILED" if seed == 4 else "FINISHED")
+
+
+def test_what_is_no_store_of_mlflow_is_refused_and_left_as_it_is(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "mine.db"
+    with sqlite3.connect(path) as database:
+        database.execute("create table mine (x)")
+    database.close()
+    before = path.read_bytes()
+    for place in (str(path), f"sqlite:///{path}"):
+        if find_spec("mlflow") is not None:
+            with pytest.raises(UserError, match="no database of MLflow"):
+                tool_runs(place)
+    assert path.read_bytes() == before
+    if find_spec("mlflow") is not None:
+        with pytest.raises(UserError, match="there is no such store"):
+            tool_runs(f"sqlite:///{tmp_path / 'none.db'}")
+        assert not (tmp_path / "none.db").exists()
+
+
+@tensorboard_only
+def test_event_files_of_tensorboard_are_read(tmp_path):
+    from tensorboard.summary import Writer
+
+    for schedule in LEVEL:
+        for seed in NOISE:
+            writer = Writer(str(tmp_path / "runs" / schedule / f"seed{seed}"))
+            for step in (1, 2, 4):
+                writer.add_scalar("val/loss", loss(schedule, seed, step), step)
+            writer.close()
+    found = results_in(str(tmp_path / "runs"), TableExperiment(metric="val/loss", better="lower", at=2))
+    assert set(found.runs) == set(LEVEL)
+    assert scores(found)["cosine"] == {seed: pytest.approx(loss("cosine", seed, 2)) for seed in NOISE}
+    judged = ablab.judge(tmp_path / "runs", "val/loss", better="lower", baseline="linear", at="best")
+    assert [one.arm for one in judged.verdicts] == ["cosine", "constant"]
+
+
+@tensorboard_only
+def test_hyperparameters_and_parts_of_a_run_are_read(tmp_path):
+    """PyTorch keeps hyperparameters in a folder below the run's; Keras the parts of a run in folders of their own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.utils.tensorboard import SummaryWriter
+
+        for number, (schedule, seed) in enumerate((s, k) for s in ("linear", "cosine") for k in (1, 2)):
+            writer = SummaryWriter(str(tmp_path / "torch" / f"version_{number}"))
+            writer.add_scalar("val/loss", loss(schedule, seed), 4)
+            writer.add_hparams({"schedule": schedule, "seed": seed, "lr": 0.1}, {"hparam/acc": 0.5})
+            writer.close()
+            for part in ("train", "validation"):
+                writer = SummaryWriter(str(tmp_path / "keras" / f"{schedule}-{seed}" / part))
+                writer.add_scalar("epoch_loss", loss(schedule, seed) - 0.1 * (part == "train"), 4)
+                writer.close()
+    found = results_in(str(tmp_path / "torch"), TableExperiment(metric="val/loss", better="lower"))
+    assert scores(found)["schedule=cosine"] == {seed: pytest.approx(loss("cosine", seed)) for seed in (1, 2)}
+    every = tool_runs(str(tmp_path / "torch"))
+    assert all(set(run.metrics) >= {"val/loss", "hparam/acc"} and run.words["lr"] == "0.1" for run in every)
+    parts = tool_runs(str(tmp_path / "keras"))
+    assert len(parts) == 4
+    assert all(set(run.metrics) == {"train/epoch_loss", "validation/epoch_loss"} for run in parts)
+
+
+def test_what_only_other_tools_have_is_refused_of_a_table(tmp_path):
+    (tmp_path / "results.csv").write_text("arm,seed,metric,value\na,1,score,1\nb,1,score,2\n")
+    (tmp_path / "results.yaml").write_text("at: best\n")
+    code, _, err = typed(f"table={tmp_path / 'results.csv'}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "at: " in err
+    assert "allowed with runs of MLflow, TensorBoard and lm-eval" in err
+
+
+def test_claims_of_no_table_are_refused(tmp_path):
+    assert "allowed: with table=" in typed("claims=claims.yaml")[2]
+    table = tmp_path / "results.csv"
+    table.write_text("arm,seed,metric,value\na,1,score,1\n")
+    assert typed(f"table={table}", f"claims={os.devnull}x")[2].endswith("x: no such file\n")
