@@ -297,6 +297,27 @@ class PackOptions(Options):
     """folder of all runs and studies"""
 
 
+class RegisterOptions(Options):
+    """Register claims about a table before there are results.
+
+    Enters the file of claims in the register, outputs/register.jsonl, with its digest and the time. The report of the
+    table then says that its claims were registered before, and calls what came or was changed later exploratory. The
+    file must fix the metric, its direction, the baseline and the seeds. A study needs none of this: its first launch
+    registers its claims.
+
+      ablab register claims.yaml table=results.csv
+      ablab report table=results.csv claims=claims.yaml
+    """
+
+    usage = ("ablab register <claims.yaml> [key=value ...]",)
+
+    table: str | None = None
+    """the table that will have the results, as in ablab report; by default the one beside the file, results.csv for
+    results.yaml, if it is there"""
+    outputs: str = "outputs"
+    """folder of all runs and studies, whose register takes the claims"""
+
+
 class NewOptions(Options):
     """Start your own study: make a folder with a part and an experiment that run.
 

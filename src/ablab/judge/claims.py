@@ -293,7 +293,8 @@ def exploratory(selection: SelectedArms, claim: Settled) -> str | None:
     if registered is None:
         return "the study was never launched as one: its claims were not registered"
     if selection.is_later(claim):
-        return "the claim came, or was changed, after the study's first launch"
+        first = "the study's first launch" if selection.origin is None else "the claims were registered"
+        return f"the claim came, or was changed, after {first}"
     if registered.runs_already_done:
         return f"{registered.runs_already_done} of the runs had finished when the claim was registered"
     if selection.departed is not None:

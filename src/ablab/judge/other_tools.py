@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from ablab.errors import UserError, is_installed
 from ablab.judge.tool_runs import FOLDER, Points, ToolRun, words_of_path
-from ablab.tracking.mlflow import USUAL
 
 
 class Tool(NamedTuple):
@@ -44,6 +43,9 @@ def tool_runs(place: str) -> Sequence[ToolRun] | None:
 
 SQLITE = b"SQLite format 3\0"
 
+VARIABLES = ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_DISABLE_TELEMETRY")
+"""What is set unless the user did: from 3.17 on, MLflow asks whether one means a store of files."""
+
 MOST_RUNS = 50_000
 """Runs that MLflow lists at once."""
 
@@ -63,8 +65,8 @@ def _is_mlflow(place: str) -> bool:
 
 def _mlflow(place: str) -> list[ToolRun]:
     """Return the runs of a store but parents. Their words are parameters, own tags, `experiment` and `run`."""
-    for name, value in USUAL.items():
-        os.environ.setdefault(name, value)
+    for name in VARIABLES:
+        os.environ.setdefault(name, "true")
     uri = _mlflow_address(place)
     try:
         with warnings.catch_warnings():

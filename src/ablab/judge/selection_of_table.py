@@ -6,10 +6,11 @@ from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.judge.other_tools import tool_runs
+from ablab.judge.registered_claims import Registrations, fixed
 from ablab.judge.results_table import CORPUS, WITHIN, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.judge.table_claims import Judged, TableExperiment, read_claims
+from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
 from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
 from ablab.judge.tool_runs import kept, results_of_runs
@@ -22,6 +23,7 @@ from ablab.text import counted
 
 UNVERIFIED = "origin not verified"
 FRAME = "a data frame"
+UNREGISTERED = "its claims were not registered"
 
 
 def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | None = None) -> SelectedArms:
@@ -37,7 +39,7 @@ def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | 
     asked = experiment if experiment.metric or metric is None else experiment.model_copy(update={"metric": metric})
     results = results_in(place, asked)
     try:
-        return selected(Judged(place, results, experiment, outputs))
+        return selected(JudgedTable(place, results, experiment, outputs), file)
     except UserError as error:
         raise UserError(f"{file or beside}: {error}") from None
 
@@ -50,7 +52,7 @@ def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path 
         results = results_of(_by_score(sheet_of_frame(frame), experiment))
     else:
         results = results_in(place, experiment)
-    return selected(Judged(place, results, experiment, outputs))
+    return selected(JudgedTable(place, results, experiment, outputs), file)
 
 
 def results_in(place: str, experiment: TableExperiment) -> Results:
@@ -88,8 +90,8 @@ def _by_score(sheet: Sheet, experiment: TableExperiment) -> Sheet:
     return RunColumns(experiment.arm, experiment.seed, metrics).by_score(sheet)
 
 
-def selected(judged: Judged) -> SelectedArms:
-    """Select the runs of results under what is said of them."""
+def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
+    """Select the runs of results under what is said of them. `file`: that says it, and may be registered."""
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
@@ -103,7 +105,14 @@ def selected(judged: Judged) -> SelectedArms:
     measures = {name: measure_of(name, experiment.declared.get(name), results) for name in results.metrics}
     of_arms = [ArmRuns(arm.name, _runs(path, arm, results, experiment)) for arm in arms]
     unknown = f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"
-    flaws = [unknown]
+    registrations = Registrations.of(judged.store) if file is not None else None
+    found = None if registrations is None or file is None else registrations.of_file(file, experiment, judged.store)
+    if registrations is None or found is None:
+        lost = [] if registrations is None else registrations.flaws
+        flaws, notes, what = [*lost, f"{unknown}; {UNREGISTERED}" if claims else unknown], [], None
+    else:
+        what = fixed(found, registrations.known, judged, claims, grid)
+        flaws, notes, claims = [*registrations.flaws], [*what.notes, unknown], [*what.claims]
     for claim in claims:
         if claim.metric not in (*measures, FAILURES):
             raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
@@ -115,9 +124,10 @@ def selected(judged: Judged) -> SelectedArms:
         baseline=baseline.name,
         metric=metric,
         claims=claims,
-        registered=None,
+        registered=None if what is None else what.registered,
         outputs=judged.store,
-        notes=[*results.notes, *_left_out(results, experiment)],
+        departed=None if what is None else what.departed,
+        notes=[*notes, *results.notes, *_left_out(results, experiment)],
         error=experiment.error,
         within=experiment.within,
         baselines=grid.baselines,
@@ -126,6 +136,7 @@ def selected(judged: Judged) -> SelectedArms:
         measures=measures,
         origin=UNVERIFIED,
         flaws=flaws,
+        stamp=None if what is None or registrations is None else registrations.stamp,
     )
 
 

@@ -10,7 +10,7 @@ from ablab.errors import UserError
 from ablab.files import json_digest
 from ablab.judge.results_table import Results
 from ablab.judge.table_metrics import TableMetric
-from ablab.judge.tool_runs import Asked, At
+from ablab.judge.tool_runs import At, ToolQuery
 from ablab.study.experiment import Declared, ErrorEstimate, Expectation, check_seeds, read_as
 from ablab.tasks.task import FAILURES
 
@@ -71,10 +71,10 @@ class TableExperiment(Declared):
         return list(dict.fromkeys(name for name in asked if name is not None and name != FAILURES))
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ToolQuery:
         """What it says of runs of another tool."""
         seed = self.seed if "seed" in self.model_fields_set else None
-        return Asked(self.arm, seed, self.where, self.named_metrics, self.at, self.declared)
+        return ToolQuery(self.arm, seed, self.where, self.named_metrics, self.at, self.declared)
 
     @property
     def content(self) -> str:
@@ -83,7 +83,7 @@ class TableExperiment(Declared):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTable:
     """What is judged now. `place`: of the table; None: it is a frame. `store`: whose register is held to it."""
 
     place: str | None

@@ -56,7 +56,7 @@ class ToolRun:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ToolQuery:
     """What a file of claims says of the runs of another tool: see `TableExperiment`. Empty: chosen by their words."""
 
     arm: Sequence[str]
@@ -78,7 +78,7 @@ def kept(runs: Sequence[ToolRun], where: Mapping[str, str], place: str) -> list[
     return [run for run in runs if all(run.words.get(word) == level for word, level in where.items())]
 
 
-def results_of_runs(place: str, found: Sequence[ToolRun], asked: Asked) -> Results:
+def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> Results:
     """Return the results of runs of another tool. Raises UserError for what is missing, unclear or there twice."""
     runs = kept(found, asked.where, place)
     if not runs:
@@ -187,7 +187,7 @@ def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:
     return ",".join(f"{word}={run.words.get(word, ABSENT)}" for word in words) or "all"
 
 
-def _score(run: ToolRun, metric: str, asked: Asked) -> float:
+def _score(run: ToolRun, metric: str, asked: ToolQuery) -> float:
     """Return the value that counts; one that is not finite where training went astray."""
     points = run.points(metric)
     if not points:

@@ -62,9 +62,10 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
         which = "" if selection.as_registered.awaited else " on claims that came after the first launch"
+        or_else = f", or are given up ({program('study')} close='the reason')" if selection.origin is None else ""
         said.append(
             f"provisional: {len(awaited)} of {len(expected)} runs have not ended; there are estimates and no "
-            f"verdicts{which} until they have, or are given up ({program('study')} close='the reason')"
+            f"verdicts{which} until they have{or_else}"
         )
     edges = {f"{one.arm}: {', '.join(one.edges)}" for one in tuning_lines(selection) if one.edges}
     if edges:

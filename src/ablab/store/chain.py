@@ -143,7 +143,7 @@ class Chain:
         """The digest that each file must have now, by its path in the store."""
         found = dict(self.older_files)
         for entry in self.entries:
-            if entry.study is not None and entry.path is not None and entry.digest is not None:
+            if entry.run is None and entry.path is not None and entry.digest is not None:
                 found[entry.path] = entry.digest
         for run, history in self.histories.items():
             found.update({f"runs/{run}/{file}": digest for file, digest in history.files.items()})

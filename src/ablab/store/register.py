@@ -38,11 +38,20 @@ OF_STUDIES = ("registered", "extended", "closed")
 """What is entered of a study, each time with a file of that name."""
 
 
+CLAIMS = "claims"
+"""What is entered of claims about a table, and the folder of what was registered."""
+
+
+def claims_path(store: Path, name: str) -> Path:
+    """Return the path of registered claims in a store."""
+    return store / CLAIMS / name
+
+
 class Entry(BaseModel):
     """A line of the register.
 
-    `what`: begun, written (a file of a run), registered, extended or closed (a study), set aside, restored or erased (a
-    run).
+    `what`: begun, written (a file of a run), registered, extended or closed (a study), claims (about a table), set
+    aside, restored or erased (a run).
     `digest`: of the bytes of the file; of a run that is restored, of its record. `runs`, `files`: of the first entry,
     the runs that had ended before the register began, and the digests of the files of studies. `before`: digest of the
     line before.
@@ -65,6 +74,8 @@ class Entry(BaseModel):
         """The file that was entered, relative to the store; None where the entry is not about a file."""
         if self.what == "written":
             return f"runs/{self.run}/{self.file}"
+        if self.what == CLAIMS:
+            return f"{CLAIMS}/{self.file}"
         return f"studies/{self.study}/{self.what}.json" if self.what in OF_STUDIES else None
 
 

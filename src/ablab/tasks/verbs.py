@@ -19,6 +19,7 @@ VERBS: Mapping[str, str] = {
     "train": PLATFORM,
     "study": PLATFORM,
     "report": PLATFORM,
+    "register": PLATFORM,
     "prune": TRANSLATION,
     "translate": TRANSLATION,
     "analyse": TRANSLATION,

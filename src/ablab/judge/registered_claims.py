@@ -1,0 +1,221 @@
+"""Claims about a table that were registered before: what the store's register has of them, and what changed since."""
+
+import calendar
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ablab.errors import UserError
+from ablab.files import json_digest, read_json
+from ablab.judge.flaws import broken
+from ablab.judge.registration import Registered
+from ablab.judge.results_table import Results
+from ablab.judge.table_claims import JudgedTable, TableExperiment
+from ablab.judge.table_metrics import about_metric
+from ablab.statistics.moderated import VERSION
+from ablab.store.chain import Chain, complete
+from ablab.store.register import CLAIMS, Register, claims_path, file_digest
+from ablab.study.claims import Settled, settled
+from ablab.study.grid import Grid
+from ablab.text import how_many
+
+FREE = ("question", "source", "claims")
+"""What may change after the registration without making all claims exploratory; claims are compared one by one."""
+
+
+class RegisteredClaims(BaseModel):
+    """Claims as they were registered. `file`, `table`: from the store; None: no table was named.
+
+    `digest`: of the bytes of the file, `content`: of what it declares. `rows`: that the table had by then, or runs.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    digest: str
+    content: str
+    declared: dict[str, Any]
+    table: str | None
+    rows: int
+    moderated_test: int = VERSION
+    at: str = ""
+
+    @property
+    def experiment(self) -> TableExperiment:
+        return TableExperiment.model_validate(self.declared)
+
+    @property
+    def day(self) -> str:
+        """When it was registered, by the register."""
+        return self.at.replace("T", " ").replace("Z", " UTC")
+
+
+def register_claims(
+    file: Path, experiment: TableExperiment, table: str | None, rows: int, store: Path
+) -> RegisteredClaims:
+    """Enter claims in the register; return what it has of them, which may be older.
+
+    Raises UserError for claims that leave open what is to be judged: whoever sees results could still choose it.
+    """
+    check_complete(file, experiment)
+    near = None if table is None else place_from(table, store)
+    for known in Registrations.of(store).known:
+        if (known.content, known.table) == (experiment.content, near):
+            return known
+    entry = RegisteredClaims(
+        file=place_from(str(file), store),
+        digest=file_digest(file),
+        content=experiment.content,
+        declared=experiment.model_dump(mode="json", exclude_unset=True),
+        table=near,
+        rows=rows,
+    )
+    name = f"{json_digest([entry.content, near], 11)}.json"
+    complete(store, claims_path(store, name))
+    Register(store).write(claims_path(store, name), entry.model_dump(exclude={"at"}), CLAIMS, file=name)
+    return Registrations.of(store).known[-1]
+
+
+def check_complete(file: Path, experiment: TableExperiment) -> None:
+    """Raise UserError unless the file fixes its metric with the direction, its baseline, seeds and claims."""
+    for key in ("metric", "baseline", "seeds", "claims"):
+        if not getattr(experiment, key):
+            raise UserError(f"{file}: {key}: missing; what is registered must not be chosen once results are there")
+    for metric in experiment.named_metrics:
+        about_metric(metric, experiment.declared.get(metric))
+
+
+@dataclass(frozen=True)
+class Registrations:
+    """All registrations of claims in a store, oldest first. `flaws`: where the register has something else."""
+
+    known: Sequence[RegisteredClaims]
+    flaws: Sequence[str]
+    stamp: str | None
+
+    @classmethod
+    def of(cls, store: Path) -> "Registrations":
+        chain = Chain.of(store)
+        known, flaws = [], list(broken(chain, []))
+        for entry in chain.entries:
+            if entry.what != CLAIMS or entry.file is None:
+                continue
+            path = claims_path(store, entry.file)
+            if not path.exists():
+                flaws.append(f"{CLAIMS}/{entry.file} is gone, and was registered on {entry.at[:10]}")
+            elif file_digest(path) != entry.digest:
+                flaws.append(f"{CLAIMS}/{entry.file} is not what was entered: it was edited")
+            else:
+                known.append(_read(path).model_copy(update={"at": entry.at}))
+        return cls(known, flaws, chain.stamp)
+
+    def of_file(self, file: Path, experiment: TableExperiment, store: Path) -> RegisteredClaims | None:
+        """Return the first registration of what a file declares, else the first of the file; None: there is none."""
+        same = [one for one in self.known if one.content == experiment.content]
+        return next(iter(same or [one for one in self.known if one.file == place_from(str(file), store)]), None)
+
+
+def _read(path: Path) -> RegisteredClaims:
+    try:
+        found = RegisteredClaims.model_validate(read_json(path))
+        found.experiment  # noqa: B018
+    except ValidationError:
+        raise UserError(f"{path}: cannot be read as registered claims") from None
+    return found
+
+
+def place_from(place: str, store: Path) -> str:
+    """Return a path as it is from the store, which is mostly moved together with it; an address stays as it is."""
+    return place if ":" in place else os.path.relpath(Path(place).resolve(), store.resolve())
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What a registration says of a selection. `departed`: why no claim of it is confirmatory; None: they are."""
+
+    registered: Registered
+    claims: Sequence[Settled]
+    departed: str | None
+    notes: Sequence[str]
+
+
+def fixed(
+    found: RegisteredClaims,
+    others: Sequence[RegisteredClaims],
+    judged: JudgedTable,
+    claims: Sequence[Settled],
+    grid: Grid,
+) -> Fixed:
+    """Hold a file of claims and its table to what was registered. `claims`: those of the file, on this grid."""
+    then = found.experiment
+    registered = Registered(
+        claims=settled(then.claims, grid, then.metric or ""),
+        seeds=then.seeds or [],
+        runs_already_done=0,
+        error=then.error,
+        moderated_test=found.moderated_test,
+    )
+    present = Registered(claims=list(claims), seeds=[], runs_already_done=0)
+    withdrawn = [claim for claim in registered.claims if not present.asks(claim)]
+    departed = "; ".join(_departures(found, judged)) or None
+    notes = [
+        *([] if departed is None else [departed]),
+        f"{how_many(len(registered.claims), 'claim')} registered on {found.day}, digest {found.digest} of "
+        f"{Path(found.file).name}{_of_table(found)}",
+        *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
+        *_others(found, others),
+    ]
+    return Fixed(registered, [*claims, *withdrawn], departed, notes)
+
+
+def _of_table(found: RegisteredClaims) -> str:
+    if found.table is None:
+        return ", which named no table"
+    return "" if found.rows else f", when {Path(found.table).name} had no results"
+
+
+def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
+    """Yield why what was registered is not what is judged, or was not registered before there were results."""
+    then, now = (one.model_dump(mode="json") for one in (found.experiment, judged.experiment))
+    place = judged.place
+    if changed := [key for key, value in now.items() if key not in FREE and then[key] != value]:
+        yield f"{' and '.join(changed)} changed after the claims were registered on {found.day}"
+    if found.rows:
+        table = Path(found.table or "").name
+        yield f"{table} had {how_many(found.rows, 'row')} of results when the claims were registered on {found.day}"
+    if place is None:
+        return
+    if found.table not in (None, place_from(place, judged.store)):
+        yield f"the claims were registered for {found.table}"
+    if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
+        what = "was last written" if judged.results.began is None else "has a run that began"
+        yield f"{Path(place).name} {what} on {_day(at)}, before the claims were registered on {found.day}"
+
+
+def _first_time(results: Results, place: str) -> float | None:
+    """Return when the first run began; of a table, when it was last written; None where neither is known."""
+    if results.began is not None:
+        return results.began
+    return Path(place).stat().st_mtime if Path(place).is_file() else None
+
+
+def _seconds(at: str) -> float:
+    return calendar.timegm(time.strptime(at, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def _others(found: RegisteredClaims, known: Sequence[RegisteredClaims]) -> Iterator[str]:
+    """Yield a note on other claims registered for the same table, or from the same file: they were a choice."""
+    others = [one for one in known if one.content != found.content]
+    same = [one for one in others if one.file == found.file or (one.table is not None and one.table == found.table)]
+    if same:
+        digests = ", ".join(one.digest for one in same)
+        yield f"{how_many(len(same), 'other registration')} of claims about this table: digest {digests}"
