@@ -83,15 +83,16 @@ def test_best_is_the_highest_where_higher_is_better_and_what_is_not_finite_diver
     found = [ToolRun(arm, {"arm": arm, "seed": "1"}, ["f1"], lambda _, arm=arm: values[arm]) for arm in values]
     best = results_of_runs("x", found, TableExperiment(metric="f1", at="best").asked)
     assert scores(best) == {"arm=a": {1: 3.0}, "arm=b": {1: None}}
-    assert not best.failed
+    assert not best.unfinished
 
 
 def test_a_run_that_failed_counts_only_where_no_other_finished():
     again = ToolRun("again", {"schedule": "linear", "seed": "1"}, [], lambda _: [], state="FAILED")
     alone = ToolRun("alone", {"schedule": "linear", "seed": "9"}, [], lambda _: [], state="KILLED")
-    found = results_of_runs("mlruns", runs(again, alone), asked(arm=["schedule"]))
-    assert scores(found)["schedule=linear"] == {**{seed: loss("linear", seed) for seed in NOISE}, 9: None}
-    assert list(found.failed) == [("schedule=linear", 9)]
+    goes_on = ToolRun("goes on", {"schedule": "linear", "seed": "8"}, [], lambda _: [], state="RUNNING")
+    found = results_of_runs("mlruns", runs(again, alone, goes_on), asked(arm=["schedule"]))
+    assert scores(found)["schedule=linear"] == {**{seed: loss("linear", seed) for seed in NOISE}, 8: None, 9: None}
+    assert found.unfinished == {("schedule=linear", 9): "failed", ("schedule=linear", 8): "running"}
 
 
 TWICE = ToolRun("twin", {"schedule": "linear", "seed": "1"}, ["val_loss"], lambda _: [(1, 2.0)])
@@ -192,6 +193,9 @@ def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
     assert [line["baseline"] for line in data["claims"]] == ["small"]
     assert data["differences"][0]["randomisation_p"] is not None
     assert "taken as better: higher sums/acc" in out
+    words = (f"table={lm_eval}", f"claims={tmp_path / 'claims.yaml'}", f"outputs={tmp_path / 'outputs'}")
+    assert typed(*words, "metric=sums/brier_score", "resamples=1000")[0] == 0
+    assert (tmp_path / "outputs/reports").is_dir()
     code, _, err = typed(f"table={lm_eval}", f"outputs={tmp_path / 'outputs'}")
     assert (code, err.count("\n")) == (2, 1)
     assert "metric: missing, and" in err
@@ -238,7 +242,7 @@ def test_a_store_of_mlflow_is_read(tmp_path, monkeypatch, kind, undrawn):
     assert found.runs["schedule=cosine"][2].scores == {"val_loss": loss("cosine", 2)}
     assert found.runs["schedule=constant"][3] is None
     assert found.runs["schedule=constant"][4] is None
-    assert list(found.failed) == [("schedule=constant", 4)]
+    assert found.unfinished == {("schedule=constant", 4): "failed"}
     assert found.began is not None
     (tmp_path / "claims.yaml").write_text(
         "metric: val_loss\nbetter: lower\nbaseline: schedule=linear\nwhere: {experiment: schedules}\nat: 2\n"

@@ -134,6 +134,12 @@ def test_seeds_are_those_that_were_registered(place, capsys):
     assert (claim["outcome"], claim["exploratory"], claim["n"]) == ("supported", None, 3)
 
 
+@pytest.mark.parametrize("table", ["mlruns", "sqlite:///mlflow.db", "file:mlruns", "results.parquet"])
+def test_claims_are_registered_for_what_is_not_there_yet(place, capsys, table):
+    assert f"report table={table} claims=claims.yaml" in registered(capsys, "claims.yaml", f"table={table}")
+    assert sorted(path.name for path in place.iterdir()) == ["claims.yaml", "outputs"]
+
+
 def test_other_registrations_for_the_table_are_named(place, capsys):
     registered(capsys, "claims.yaml", "table=results.csv")
     (place / "more.yaml").write_text(CLAIMS.replace("greater", "less"))

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ablab.errors import UserError, is_installed
 from ablab.judge.tool_runs import FOLDER, Points, ToolRun, words_of_path
@@ -83,10 +83,14 @@ def _mlflow(place: str) -> list[ToolRun]:
     return [_mlflow_run(client, run, experiments, place) for run in found]
 
 
+def path_of(place: str) -> Path:
+    """Return the file or folder of a table or of what a tool keeps, which an address may name."""
+    return Path(unquote(urlsplit(place).path) if urlsplit(place).scheme == "file" else place.removeprefix("sqlite:///"))
+
+
 def _mlflow_address(place: str) -> str:
     """Return the address of a store that is there: MLflow would make one."""
-    scheme = urlsplit(place).scheme
-    path = Path(urlsplit(place).path if scheme == "file" else place.removeprefix("sqlite:///"))
+    scheme, path = urlsplit(place).scheme, path_of(place)
     if not path.exists():
         raise UserError(f"table={place}: there is no such store")
     if scheme == "sqlite" or path.is_file():

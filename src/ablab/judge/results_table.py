@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,15 +38,15 @@ class RunScores:
 class Results:
     """The runs of a table by arm and seed, in its order; None: the run has no score. `corpora`: by arm, if it has them.
 
-    `failed`: arm and seed of those that ended without a score; the others without one diverged. `lower`: whether lower
-    is better, of metrics of which the table itself says so. `notes`: what a report says of the reading. `began`: when
-    the first run began, in Unix seconds, where that is known.
+    `unfinished`: those that go on or failed, and which of the two; the others without a score diverged. `lower`:
+    whether lower is better, of metrics of which the table itself says so. `notes`: what a report says of the reading.
+    `began`: when the first run began, in Unix seconds, where that is known.
     """
 
     metrics: Sequence[str]
     runs: Mapping[str, Mapping[int, Given | None]]
     corpora: Mapping[str, str] = field(default_factory=dict)
-    failed: Collection[tuple[str, int]] = ()
+    unfinished: Mapping[tuple[str, int], str] = field(default_factory=dict)
     lower: Mapping[str, bool] = field(default_factory=dict)
     notes: Sequence[str] = ()
     began: float | None = None

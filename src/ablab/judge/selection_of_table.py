@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError, choices
-from ablab.judge.other_tools import tool_runs
+from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
 from ablab.judge.results_table import CORPUS, WITHIN, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
@@ -13,7 +13,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
 from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
-from ablab.judge.tool_runs import kept, results_of_runs
+from ablab.judge.tool_runs import having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm
@@ -29,15 +29,14 @@ UNREGISTERED = "its claims were not registered"
 def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | None = None) -> SelectedArms:
     """Select the runs of a table, or of another tool; `file` declares claims about them, or else one beside it.
 
-    The file beside `results.csv` is `results.yaml`. `metric`: where the file names none, and the table has several in
-    columns. Nothing is known of how the runs were trained. Claims that were not registered are exploratory, and the
+    The file beside `results.csv` is `results.yaml`. `metric`: another one that is read, beside those that the file
+    names. Nothing is known of how the runs were trained. Claims that were not registered are exploratory, and the
     report says so everywhere.
     """
     beside = Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
     file = file or (beside if beside.is_file() else None)
     experiment = TableExperiment() if file is None else read_claims(file)
-    asked = experiment if experiment.metric or metric is None else experiment.model_copy(update={"metric": metric})
-    results = results_in(place, asked)
+    results = results_in(place, experiment if metric is None else experiment.asking_too(metric))
     try:
         return selected(JudgedTable(place, results, experiment, outputs), file)
     except UserError as error:
@@ -66,10 +65,11 @@ def results_in(place: str, experiment: TableExperiment) -> Results:
 
 def rows_in(place: str, experiment: TableExperiment) -> int:
     """Return how many rows of results there are, or how many runs; 0 where there is no such file or folder yet."""
-    if ":" not in place and (not Path(place).exists() or (Path(place).is_dir() and not any(Path(place).iterdir()))):
+    path = path_of(place)
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return 0
     if (runs := tool_runs(place)) is not None:
-        return len(kept(runs, experiment.where, place))
+        return len(having(runs, experiment.where))
     return len(read_sheet(Path(place)).rows)
 
 
@@ -183,4 +183,4 @@ def _state(arm: str, seed: int, results: Results) -> str:
         return "missing"
     if results.runs[arm][seed] is not None:
         return "finished"
-    return "failed" if (arm, seed) in results.failed else "diverged"
+    return results.unfinished.get((arm, seed), "diverged")

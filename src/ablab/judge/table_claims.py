@@ -70,6 +70,12 @@ class TableExperiment(Declared):
         asked = (self.metric, *self.metrics, *(claim.metric for claim in self.claims))
         return list(dict.fromkeys(name for name in asked if name is not None and name != FAILURES))
 
+    def asking_too(self, metric: str) -> "TableExperiment":
+        """Return it with one more metric to read: that by which arms are compared, where it names none."""
+        if self.metric is None:
+            return self.model_copy(update={"metric": metric})
+        return self.model_copy(update={"metrics": {metric: TableMetric(), **self.metrics}})
+
     @property
     def asked(self) -> ToolQuery:
         """What it says of runs of another tool."""

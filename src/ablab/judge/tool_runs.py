@@ -54,6 +54,11 @@ class ToolRun:
     def has_finished(self) -> bool:
         return self.state == "FINISHED"
 
+    @property
+    def so_far(self) -> str:
+        """The state of one that has not finished, as a ledger calls it."""
+        return "running" if self.state in ("RUNNING", "SCHEDULED") else "failed"
+
 
 @dataclass(frozen=True)
 class ToolQuery:
@@ -75,6 +80,11 @@ def kept(runs: Sequence[ToolRun], where: Mapping[str, str], place: str) -> list[
             raise UserError(f"where.{word}={level}: {place}: {choices(word, _names(runs))}")
         if runs and level not in levels:
             raise UserError(f"where.{word}={level}: {place}: {choices(level, levels)}")
+    return having(runs, where)
+
+
+def having(runs: Sequence[ToolRun], where: Mapping[str, str]) -> list[ToolRun]:
+    """Return the runs that have these words."""
     return [run for run in runs if all(run.words.get(word) == level for word, level in where.items())]
 
 
@@ -110,7 +120,7 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
         place,
         metrics,
         scores,
-        failed=[cell for cell, run in counted.items() if not run.has_finished],
+        unfinished={cell: run.so_far for cell, run in counted.items() if not run.has_finished},
         lower={metric: lower for run in runs for metric, lower in run.lower.items()},
         notes=notes,
         began=min((run.began for run in counted.values() if run.began is not None), default=None),
