@@ -116,6 +116,11 @@ def test_what_was_edited_is_exploratory_and_what_was_deleted_is_judged_all_the_s
     assert (later["margin"], first["margin"], first["exploratory"]) == (0.2, 0.1, None)
     assert later["exploratory"] == "the claim came, or was changed, after the claims were registered"
     assert any(note.startswith("no longer in the file, and judged as it was registered") for note in data["notes"])
+    for harmless in ("metrics: {score: {title: Score}}", "metrics: {score: {digits: 3}}"):
+        (place / "claims.yaml").write_text(f"{CLAIMS}{harmless}\n")
+        assert reported()[0]["claims"][0]["exploratory"] is None
+    (place / "claims.yaml").write_text(CLAIMS + "better: lower\n")
+    assert reported()[0]["claims"][0]["exploratory"].startswith("better changed after the claims were registered on")
     (place / "claims.yaml").write_text(CLAIMS.replace("baseline: a", "baseline: a\nerror: paired"))
     (claim,) = reported()[0]["claims"]
     assert claim["exploratory"].startswith("error changed after the claims were registered on")

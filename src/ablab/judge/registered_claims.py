@@ -3,7 +3,7 @@
 import calendar
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ablab.study.claims import Settled, settled
 from ablab.study.grid import Grid
 from ablab.text import how_many
 
-FREE = ("question", "source", "claims")
+FREE = {"question", "source", "claims", "metrics"}
 """What may change after the registration without making all claims exploratory; claims are compared one by one."""
 
 
@@ -181,9 +181,10 @@ def _of_table(found: RegisteredClaims) -> str:
 
 def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     """Yield why what was registered is not what is judged, or was not registered before there were results."""
-    then, now = (one.model_dump(mode="json") for one in (found.experiment, judged.experiment))
+    claimed = {name for claim in found.experiment.claims if (name := claim.metric or found.experiment.metric)}
+    then, now = (_decisive(one, claimed) for one in (found.experiment, judged.experiment))
     place = judged.place
-    if changed := [key for key, value in now.items() if key not in FREE and then[key] != value]:
+    if changed := [key for key, value in now.items() if then[key] != value]:
         yield f"{' and '.join(changed)} changed after the claims were registered on {found.day}"
     if found.rows:
         table = Path(found.table or "").name
@@ -195,6 +196,13 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
         what = "was last written" if judged.results.began is None else "has a run that began"
         yield f"{Path(place).name} {what} on {_day(at)}, before the claims were registered on {found.day}"
+
+
+def _decisive(experiment: TableExperiment, claimed: Collection[str]) -> dict[str, Any]:
+    """Return what decides about registered claims, beside them: of metrics, the direction of those that are claimed."""
+    said = {name: about.model_dump(exclude_unset=True) for name, about in experiment.declared.items()}
+    lower = {name: said.get(name, {}).get("lower_is_better") for name in sorted(claimed)}
+    return {**experiment.model_dump(mode="json", exclude=FREE), "better": lower}
 
 
 def _first_time(results: Results, place: str) -> float | None:

@@ -73,7 +73,8 @@ def read_sheet(path: Path) -> Sheet:
     if not path.exists():
         raise UserError(f"table={path}: no such file")
     if path.is_dir() or path.suffix not in READERS:
-        raise UserError(f"table={path}: no table that is known; allowed: {', '.join(READERS)}")
+        others = "what MLflow, TensorBoard and lm-evaluation-harness write"
+        raise UserError(f"table={path}: no table that is known; allowed: {', '.join(READERS)}, and {others}")
     return READERS[path.suffix](path)
 
 
