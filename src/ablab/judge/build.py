@@ -7,6 +7,7 @@ from ablab.judge.claims import judge
 from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import OnSentences, decided, difference_line, differing_sentences
 from ablab.judge.document import Beside, Document
+from ablab.judge.drift import drifts
 from ablab.judge.effects import effect_lines
 from ablab.judge.lines import ClaimLine, DifferenceLine, EffectLine
 from ablab.judge.metrics import Measure
@@ -61,6 +62,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         lost_stamps=list(selection.lost_stamps),
         setup=setup(selection),
         tuning=tuning_lines(selection),
+        drift=drifts(selection),
     )
 
 

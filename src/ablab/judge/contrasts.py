@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ablab.judge.drift import check_ran_together
 from ablab.judge.evidence import Evidence, check_scale, evidence
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
@@ -32,6 +33,10 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
     """
     # By the names in the claim: an arm that is united with another since has a longer one.
     arms = dict(zip(claim.weights, arms_of(selection, claim), strict=True))
+    try:
+        check_ran_together(selection, list(arms.values()), measure)
+    except NotTestable as reason:
+        return reason
     if not claim.parts:
         return evidence(arms[claim.arm], arms[claim.baseline], measure, claim.margin)
     refusals = [next(_refusals(parts, arms, measure, claim.margin), None) for parts in readings(claim.parts)]

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, EffectLine
+from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, EffectLine, Span
 from ablab.store.former import reshaped
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked
@@ -233,13 +233,33 @@ class Setup(Strict):
     unfixed: str | None = None
 
 
+class DriftLine(Strict):
+    """Whether a baseline's runs follow the order in which the study's runs began. `n`: of its runs.
+
+    `change`: from the first place of the study to the last, along a straight line; as a share of the value if
+    `is_share`, which it is of costs. `interval`: of it, uncorrected. `found`: p is at most 5 % over the `tests`.
+    """
+
+    arm: str
+    title: str
+    unit: str
+    digits: int
+    is_share: bool
+    n: int
+    change: float
+    interval: Span
+    p: float
+    tests: int
+    found: bool
+
+
 class Document(Strict):
     """The whole report. `notes`: what every output of it says beside its figures.
 
     `within`: the factor in each level of which arms have a baseline of their own, or None. `beside`: the scores that
     tables show beside the metric; `loss`: that of validation, of each run. `stamp`, `lost_stamps`: as of `Selection`;
     older reports have none. `origin`: where the figures are not from runs of a store, that it was not verified.
-    `setup`: None without records, and in older reports.
+    `setup`: None without records, and in older reports. `drift`: of the baselines, where three of their runs finished.
     """
 
     name: str
@@ -275,6 +295,7 @@ class Document(Strict):
     origin: str | None = None
     setup: Setup | None = None
     tuning: list[TuningLine] = Field(default_factory=list)
+    drift: list[DriftLine] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ablab.judge.build import findings
-from ablab.judge.document import Document, Setup
+from ablab.judge.document import Document, DriftLine, Setup
 from ablab.judge.evidence import chosen
 from ablab.judge.flaws import MOST_NAMED, named
 from ablab.judge.lines import ClaimLine
@@ -17,16 +17,18 @@ from ablab.statistics.moderated import VERSION
 from ablab.study.tuning import TUNING
 from ablab.tasks.own_metrics import own_metrics
 from ablab.tasks.task import FAILURES
-from ablab.text import duration, how_many, program
+from ablab.text import duration, how_many, p_words, program, signed
 
 
 def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
     """Judge a selection and say what was found. `advance` is called after each arm has been compared."""
     found = findings(selection, resamples, advance)
+    titles = {measure.title for measure in _compared(selection)}
+    lines = [line for line in found.drift if line.title in titles]
     said = {
-        "notes": [*notes(selection, found.claims), *found.notes],
+        "notes": [*notes(selection, found.claims), *(drifted(line) for line in lines if line.found), *found.notes],
         "claims": with_words(found.claims),
-        "methods": list(methods(selection)),
+        "methods": [*methods(selection), *on_drift(lines)],
     }
     return found.model_copy(update=said)
 
@@ -81,6 +83,29 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     if registered is not None and selection.error == "moderated" and registered.moderated_test < VERSION:
         said.append(OLDER_TEST)
     return said
+
+
+def drifted(line: DriftLine) -> str:
+    """Return a note on a baseline that was not the same over the study."""
+    meaning = "the machine changed, for all arms alike where their runs alternate"
+    if not line.is_share:
+        meaning = "something besides the seed changed while the study ran"
+    return f"{line.title} of {line.arm} drifted by {change_words(line)} from the first run to the last: {meaning}"
+
+
+def on_drift(lines: Sequence[DriftLine]) -> Iterator[str]:
+    """Yield a sentence on the tests of the baseline's costs against the order of the runs."""
+    costs = [line for line in lines if line.is_share]
+    if costs:
+        several = len({line.arm for line in costs}) > 1
+        told = [f"{line.title}{f' of {line.arm}' * several} {change_words(line)}" for line in costs]
+        yield f"Drift of the baseline over the order of the runs: {', '.join(told)}."
+
+
+def change_words(line: DriftLine) -> str:
+    """Format as `+12 % (p = 0.003)`, or `-0.012 nats (p = 0.610)`."""
+    amount = f"{100 * line.change:+.0f} %" if line.is_share else f"{signed(line.change, line.digits)} {line.unit}"
+    return f"{amount.rstrip()} ({p_words(line.p)})"
 
 
 def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterator[str]:
