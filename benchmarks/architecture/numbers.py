@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 319,
-    "lines": 50_372,
+    "files over 12 lines": 320,
+    "lines": 50_448,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,

@@ -12,7 +12,7 @@ from ablab.tracking.console import Console
 TEMPLATES = Path(__file__).parent / "template"
 NEXT = {
     "part": "ablab check norm=softsign && ablab train -m experiment=softsign",
-    "command": "ablab study experiment=schedule check=true && ablab train -m experiment=schedule",
+    "command": "ablab check experiment=schedule && ablab train -m experiment=schedule",
 }
 """What to type first, by the kind of the study."""
 

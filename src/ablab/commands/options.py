@@ -332,6 +332,30 @@ class NewOptions(Options):
     kind: Annotated[Literal["part", "command"], Field(description="what the study is of")] = "part"
 
 
+class CheckOptions(Options):
+    """Check that a part keeps the laws of its kind, or that the arms of a study run and differ by their seeds.
+
+    Of a part, builds a small model with the parts that the settings choose, which are those of ablab train. Runs it,
+    and trains it twice for a few steps, once stopped and continued. Padding and future tokens must change nothing,
+    evaluation must draw no random numbers, rate 0 must be the identity, all precisions must agree, and the continued
+    run must end with equal weights.
+
+    Of a study, tries every arm in a fresh process, as ablab study check=true does. An arm that is a program runs twice
+    with one seed and once with another: equal seeds should give equal scores, and other seeds must give others.
+
+      ablab check norm=dyt
+      ablab check schedule=trapezoid training.max_steps=100
+      ablab check experiment=norms
+    """
+
+    usage = ("ablab check group=option [key=value ...]", "ablab check experiment=<name> [key=value ...]")
+    takes_settings = True
+    output = "ablab.tasks.verbs.PartsChecked"
+
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+
+
 class CompletionOptions(Options):
     """Let Tab complete verbs, options, fields and values, including those of your own parts.
 

@@ -210,7 +210,7 @@ def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
     if told.seconds is not None:
         chosen = told.selected_steps or ()
         steps = f"selected step{'s' * (len(chosen) > 1)}: {', '.join(f'{step:,}' for step in chosen) or 'none'}"
-        size = f"{told.parameters:,} parameters, " if told.parameters else ""  # a command has none
+        size = f"{told.parameters:,} parameters, " if told.parameters else ""  # some tasks count none
         yield "training", f"{duration(told.seconds)}, {size}{steps}"
         yield "ended", told.ended or ""
     if told.ceiling is not None:

@@ -21,7 +21,7 @@ from ablab.study.extending import close, closings, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
 from ablab.study.search import define_search
 from ablab.study.study import Study
-from ablab.sweep.check import Tried, check, tried
+from ablab.sweep.check import NO_ARMS, Tried, check, tried
 from ablab.sweep.hydra import check_hydra, hydra_words
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
 from ablab.sweep.search_report import show_search
@@ -43,7 +43,7 @@ def study(arguments: Sequence[str]) -> int:
     search = define_search(words, check_hydra(of_hydra) if of_hydra else None)
     if search is not None:
         if options.check:
-            raise UserError("check=true: a search has no arms to try out; its ends and levels are composed every time")
+            raise UserError(NO_ARMS)
         if options.close is not None and (search.experiment is None or search.winner() is None):
             raise UserError(f"close={options.close}: a search has no study to close before it has a winner")
         as_json_alone = options.format == "json"
@@ -177,7 +177,7 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
         states = count([entries[cell.key] for cell in cells])
         known = next((e.record.cost.parameters for c in cells if (e := entries[c.key]).record), None)
         trial = trials.get(condition_id(cells[0].planned.recipe), {})
-        parameters = known or trial.get("parameters", "-" if found.task.has_own_scores else "?")  # of a command, none
+        parameters = known or trial.get("parameters", "-" if found.task.has_own_scores else "?")
         rows.append(
             [
                 arm.name + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),

@@ -190,7 +190,7 @@ def checked(
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
     """Restrict a range to whole numbers if the schema requires them, however the ends were written.
 
-    Where no schema says what a key takes, as of the values of a command, it is whole if its ends are written so.
+    Where no schema says what a key takes, it is whole if its ends are written so.
     """
     if isinstance(dimension, Levels):
         return dimension

@@ -1,4 +1,4 @@
-"""A check of every distinct arm before the first run: it builds, trains a few steps and decodes a sentence."""
+"""A check of every distinct arm before the first run, by the dry run of its task."""
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,12 @@ from ablab.tasks.identity import condition_id
 from ablab.tracking.console import Console
 
 Tried = dict[str, Any]
-"""parameters, seconds_per_step, total_steps, None for what a task does not know; or error."""
+"""parameters, seconds_per_step, total_steps, None for what a task does not know; or error. Some tasks add a note, and
+gaps: by score, how much two runs with one seed differ."""
 
 FILE = "tried.json"
+
+NO_ARMS = "check: a search has no arms to try out; its ends and levels are composed every time"
 
 
 def tried(study: Study) -> dict[str, Tried]:
@@ -32,7 +35,12 @@ def has_passed(study: Study) -> bool:
 
 
 def check(study: Study, console: Console) -> bool:
-    """Check every arm, each in a fresh process; print what fails, and return whether all passed."""
+    """Check every arm, as `try_out` does; return whether all passed."""
+    return not any("error" in result for result in try_out(study, console).values())
+
+
+def try_out(study: Study, console: Console) -> dict[str, Tried]:
+    """Try every arm, each in a fresh process, say what came, and keep it; return it by the first arm of each recipe."""
     found: dict[str, Tried] = {}
     cells: dict[str, Cell] = {}
     for cell in study.cells:
@@ -40,14 +48,25 @@ def check(study: Study, console: Console) -> bool:
     with console.counting_bar("arms tried", len(cells)) as bar:
         for condition, cell, result in _try_all(cells, study.task.modules):
             found[condition] = result
-            result_line = result.get("error") or _in_words(result)
-            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {result_line}")
+            beside = "".join(_margins(study, result))
+            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said_of(result)}{beside}")
             bar.advance(1)
     write_json(study.folder / FILE, found)
-    return not any("error" in result for result in found.values())
+    return {cells[condition].arm: result for condition, result in found.items()}
 
 
-def _in_words(result: Tried) -> str:
+def _margins(study: Study, result: Tried) -> Iterator[str]:
+    """Yield the least margin of claims about each score in which two runs with one seed differ."""
+    for name in result.get("gaps", ()):
+        margins = [claim.margin for claim in study.claims if claim.metric == name and claim.margin]
+        if margins:
+            yield f"; the least margin claimed of {name} is {min(margins):g}"
+
+
+def said_of(result: Tried) -> str:
+    """Return what came of trying an arm: the error, or its size and speed, or what its task notes."""
+    if "error" in result:
+        return str(result["error"])
     counted = "" if result["parameters"] is None else f"{result['parameters']:,} parameters, "
     seconds = result["seconds_per_step"]
     if seconds is None:

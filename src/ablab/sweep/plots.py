@@ -93,7 +93,7 @@ def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list
 
 
 def _points(record: Record, key: str) -> tuple[list[float], list[float]]:
-    """Return the steps after which the score is known, and its values. A command tells a score when it likes."""
+    """Return the steps after which the score is known, and its values. A task may tell a score at some steps only."""
     known = [found for found in record.validations if key in found]
     return [found["step"] for found in known], [found[key] for found in known]
 

@@ -33,7 +33,7 @@ VERBS: Mapping[str, str] = {
     "verify": PLATFORM,
     "pack": PLATFORM,
     "new": PLATFORM,
-    "check": TRANSLATION,
+    "check": PLATFORM,
     "selfcheck": TRANSLATION,
     "completion": PLATFORM,
 }
@@ -111,6 +111,24 @@ def split_words(kind: type[AnyOptions], arguments: Sequence[str]) -> tuple[AnyOp
     """Parse the words whose keys are options of the verb; return the options, and the other words."""
     own = [word for word in arguments if word.partition("=")[0] in kind.model_fields]
     return read_words(kind, own), [word for word in arguments if word not in own]
+
+
+class LawChecked(BaseModel):
+    """A law, and what breaks it; None where it holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    law: str
+    broken: str | None
+
+
+class PartsChecked(BaseModel):
+    """The laws of the parts that were named, or of the arms of a study."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    holds: bool
+    laws: list[LawChecked]
 
 
 def say_json(output: BaseModel) -> None:

@@ -69,7 +69,7 @@ class Command(OwnTask):
             if name not in self.values:
                 raise UserError(f"check.{name}: no such value; allowed: {', '.join(self.values) or 'none'}")
         if config.smoke:
-            raise UserError("smoke=true: a command has no smoke run; allowed: check=true with ablab study")
+            raise UserError("smoke=true: a command has no smoke run; allowed: ablab check, with the words of the study")
         if config.trainer.devices != 1:
             raise UserError(f"trainer.devices={config.trainer.devices}: a command is one process; allowed: 1")
         program(self.command[0])
@@ -138,9 +138,9 @@ class Command(OwnTask):
                 folder = Path(parent) / str(number)
                 folder.mkdir()
                 results.append(self._run(folder, seed, values, planned.config.trainer.threads))
-        return {"parameters": None, "seconds_per_step": None, "total_steps": None, "note": self._law_of_seeds(results)}
+        return {"parameters": None, "seconds_per_step": None, "total_steps": None, **self._law_of_seeds(results)}
 
-    def _law_of_seeds(self, results: Sequence[CommandResult]) -> str:
+    def _law_of_seeds(self, results: Sequence[CommandResult]) -> dict[str, Any]:
         one, again, other = ({name: found.scores[name] for name in self.scores} for found in results)
         gaps = {name: abs(one[name] - again[name]) for name in self.scores if one[name] != again[name]}
         if other == one:
@@ -150,8 +150,8 @@ class Command(OwnTask):
             )
         if gaps:
             gap = ", ".join(f"{name} by {value:.3g}" for name, value in gaps.items())
-            return f"not deterministic: with one seed, two runs differ in {gap}"
-        return "deterministic: with one seed, two runs have equal scores"
+            return {"note": f"not deterministic: with one seed, two runs differ in {gap}", "gaps": gaps}
+        return {"note": "deterministic: with one seed, two runs have equal scores"}
 
     def _run(
         self,

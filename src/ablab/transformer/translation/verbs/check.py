@@ -1,4 +1,4 @@
-"""The `check` command: whether the parts that a train line names keep the laws of their kinds."""
+"""Whether the parts that a train line names keep the laws of their kinds."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -8,11 +8,9 @@ from ablab.config import compose, compose_arm
 from ablab.config.kinds import outside_parts
 from ablab.config.schema import part_groups
 from ablab.errors import DONE, FAILED, UserError
-from ablab.store.records import Strict
-from ablab.tasks.verbs import say_json, split_words
+from ablab.tasks.verbs import LawChecked, PartsChecked, say_json
 from ablab.tracking.console import Console
 from ablab.transformer.config.schema import TranslationConfig, settings_of_translation
-from ablab.transformer.translation.verbs.options import CheckOptions
 
 if TYPE_CHECKING:
     from ablab.transformer.contracts.laws import Law
@@ -27,32 +25,20 @@ OF_NO_MODEL = ("schedule", "optim", "loss", "data", "pruning", "logger")
 """Groups whose parts are not in the model."""
 
 
-class LawChecked(Strict):
-    """A law, and what breaks it; None where it holds."""
-
-    law: str
-    broken: str | None
-
-
-class PartsChecked(Strict):
-    """The laws of the parts that were named."""
-
-    holds: bool
-    laws: list[LawChecked]
-
-
-def check(arguments: Sequence[str]) -> int:
+def check(words: Sequence[str], *, as_json: bool) -> int:
     """Run every law of the parts that the words choose; return 0 if all hold."""
-    options, words = split_words(CheckOptions, arguments)
     chosen = {word.partition("=")[0].partition(".")[0] for word in words} & part_groups().keys()
     if not chosen:
-        raise UserError("check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm")
+        raise UserError(
+            "check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm, or "
+            "experiment=NAME"
+        )
     settings_of_translation(compose_arm(words).config)  # before words are added that the user did not type
     typed = {word.partition("=")[0] for word in words}
     line = [*words, *(word for word in SMALL if word.partition("=")[0] not in typed)]
     config = settings_of_translation(compose(line).config)
     config.data.check()
-    console = Console(stderr=options.format == "json")
+    console = Console(stderr=as_json)
     reasons: list[str] = []
     laws = []
     for law in _laws(chosen, line):
@@ -62,7 +48,7 @@ def check(arguments: Sequence[str]) -> int:
         laws.append(LawChecked(law=law.sentence, broken=reason))
         reasons += [] if reason is None else [reason]
     console.say(f"{' '.join(words)}: {_count(len(reasons))}")
-    if options.format == "json":
+    if as_json:
         say_json(PartsChecked(holds=not reasons, laws=laws))
     return FAILED if reasons else DONE
 

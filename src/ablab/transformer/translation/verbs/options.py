@@ -151,26 +151,6 @@ class ExportOptions(Options):
     """folder of all runs and studies"""
 
 
-class CheckOptions(Options):
-    """Check that a part, yours or any other, keeps the laws of its kind.
-
-    Builds a small model with the parts that the settings choose, which are those of ablab train. Runs it, and trains it
-    twice for a few steps, once stopped and continued. Padding and future tokens must change nothing, evaluation must
-    draw no random numbers, rate 0 must be the identity, all precisions must agree, and the continued run must end with
-    equal weights.
-
-      ablab check norm=dyt
-      ablab check schedule=trapezoid training.max_steps=100
-    """
-
-    usage = ("ablab check group=option [key=value ...]",)
-    takes_settings = True
-    output = "ablab.transformer.translation.verbs.check.PartsChecked"
-
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-
-
 class SelfcheckOptions(Options):
     """Kill a run again and again, and check that its results are the same, bit for bit.
 
