@@ -12,10 +12,11 @@ import numpy as np
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, NonNegative, Positive
 from ablab.files import read_json, write_json
+from ablab.tasks.command.container import image_files, unpinned
 from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
 from ablab.tasks.command.process import execute
 from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, read_result
-from ablab.tasks.command.words import Value, check_words, filled
+from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, Tested
 from ablab.tasks.score import Place, Score, Scores
 
@@ -77,10 +78,12 @@ class Command(OwnTask):
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
         version = version_of(program(self.command[0]))
         interpreter = {} if version is None else {"interpreter": version}
+        images, store = image_files(self._of_arm(), self.inputs), Path(config.outputs)
         return {
             **super().recipe(config, origin),
-            "inputs": digests_of(self.inputs, Path(config.outputs)),
+            "inputs": digests_of(self.inputs, store),
             **interpreter,
+            **({"container": sorted(digests_of(images, store).values())} if images else {}),
         }
 
     def called(self, key: str) -> str | None:
@@ -93,7 +96,16 @@ class Command(OwnTask):
     def prepared(self, planned: Any, console: Any) -> Any:
         for path in undeclared(self.command, self.inputs)[:5]:
             console.say(f"{path} is no input, so that to edit it makes no other run; add it to inputs:")
+        if (image := unpinned(self._of_arm())) is not None:
+            console.say(
+                f"{image} may be another image tomorrow, and the run would have the same id; name it by its digest, "
+                "as in NAME@sha256:..."
+            )
         return super().prepared(planned, console)
+
+    def _of_arm(self) -> list[str]:
+        """Return the words with the values of the arm; what differs between its runs keeps its name in braces."""
+        return filled(self.command, {**{name: f"{{{name}}}" for name in OF_A_RUN}, **self.values})
 
     def train_on(self, loop: Loop) -> None:
         folder = loop.folder / FOLDER
