@@ -3,8 +3,8 @@
 import pytest
 
 from ablab.config import compose
-from ablab.plan import plan
 from ablab.tasks.command.container import image_files, image_of, unpinned
+from ablab.tasks.plan import plan
 
 DIGEST = f"python@sha256:{64 * 'a'}"
 

@@ -40,7 +40,7 @@ def study(arguments: Sequence[str]) -> int:
     of_hydra = hydra_words(rest)
     words = tuple(word for word in rest if word not in of_hydra)
     console = Console()
-    search = define_search(words, check_hydra(of_hydra) if of_hydra else None)
+    search = define_search(words, check_hydra(of_hydra, words) if of_hydra else None)
     if search is not None:
         if options.check:
             raise UserError(NO_ARMS)

@@ -192,13 +192,21 @@ def check_keys(words: Iterable[str]) -> None:
             )
 
 
-def of_hydra(values: Mapping[str, Any]) -> Settings:
-    """Return the settings in `hydra.sweeper.*`; UserError in one line."""
+def of_hydra(values: Mapping[str, Any], task: Task) -> Settings:
+    """Return the settings in `hydra.sweeper.*`; UserError in one line.
+
+    task: of the runs. The objective of one whose scores stand among its settings is the first of them by default.
+    """
     from omegaconf import OmegaConf
 
     plain: Any = OmegaConf.to_container(OmegaConf.create(dict(values)), resolve=True)
+    context = task if task.has_own_scores else None
+    if plain.get("objectives") is None:
+        plain["objectives"] = [task.primary] if context and task.primary else Settings().objectives
     try:
-        settings = Settings.model_validate({key: value for key, value in plain.items() if key != "_target_"})
+        settings = Settings.model_validate(
+            {key: value for key, value in plain.items() if key != "_target_"}, context=context
+        )
     except ValidationError as error:
         raise UserError(first_error(error, plain, "hydra.sweeper.")) from None
     settings.check("hydra.sweeper.")

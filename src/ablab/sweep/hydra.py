@@ -19,6 +19,7 @@ from ablab.study.search import define_search
 from ablab.sweep.launchers.task import perform
 from ablab.sweep.search_sweep import search_trials
 from ablab.sweep.sweep import Launch, policy_of, sweep
+from ablab.tasks.registry import task_in_words
 from ablab.tracking.console import Console
 
 
@@ -81,7 +82,7 @@ def multirun(words: Sequence[str]) -> int:
 
     of_hydra = hydra_words(words)
     own = tuple(word for word in words if word not in of_hydra)
-    settings = check_hydra(of_hydra)
+    settings = check_hydra(of_hydra, own)
     is_ours = _is_ours(of_hydra)
     if not is_ours:
         policy_of(own)
@@ -120,8 +121,10 @@ def hydra_words(words: Sequence[str]) -> list[str]:
     return [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
 
 
-def check_hydra(words: Sequence[str]) -> Settings | None:
+def check_hydra(words: Sequence[str], others: Sequence[str]) -> Settings | None:
     """Validate the words for Hydra; return the search settings if the sweeper searches, else None.
+
+    others: the words of the runs, whose task knows what can be searched for.
 
     Raises UserError with one line. Hydra itself would print many lines, and only after a run.
     """
@@ -136,7 +139,7 @@ def check_hydra(words: Sequence[str]) -> Settings | None:
     if launcher.startswith(OURS):
         _check_read(words)
         get_class(launcher)(**settings)
-    return search_settings.of_hydra(sweeper) if sweeper._target_ == OPTUNA else None
+    return search_settings.of_hydra(sweeper, task_in_words(others)) if sweeper._target_ == OPTUNA else None
 
 
 def _composed(words: Sequence[str]) -> Any:

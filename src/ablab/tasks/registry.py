@@ -95,7 +95,7 @@ def task_in_words(words: Any) -> Task:
     from ablab.config.overrides import parse  # it imports Hydra, which other tasks do without
 
     said = parse([word for word in typed if word.startswith("task.")])
-    own = {each.key_or_group.partition(".")[2]: each.value() for each in said}
+    own = {each.key_or_group.partition(".")[2]: each.value() for each in said if not each.is_sweep_override()}
     return task_recorded({"task": {**option_values("task", name), **own, "kind": kind}})
 
 

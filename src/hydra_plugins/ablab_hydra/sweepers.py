@@ -49,8 +49,9 @@ class OptunaSweeper(StudySweeper):
     def sweep(self, arguments: list[str]) -> int:
         """Carry it out and return the exit code."""
         from ablab.search.settings import of_hydra
+        from ablab.tasks.registry import task_in_words
 
-        return self.line.sweep(self.run_launcher, of_hydra(self.settings))
+        return self.line.sweep(self.run_launcher, of_hydra(self.settings, task_in_words(self.line.words)))
 
 
 class _OfHydra:
@@ -116,7 +117,7 @@ ConfigStore.instance().store(
         "trials": 20,
         "sampler": "tpe",
         "stopping": "none",
-        "objectives": ["valid_loss"],
+        "objectives": None,
         "seed": 1,
         "training_seed": 1,
         "storage": None,
