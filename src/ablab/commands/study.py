@@ -23,7 +23,7 @@ from ablab.study.search import define_search
 from ablab.study.study import Study
 from ablab.sweep.check import NO_ARMS, Tried, check, tried
 from ablab.sweep.hydra import check_hydra, hydra_words
-from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, summary
+from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, running_cells, summary
 from ablab.sweep.search_report import show_search
 from ablab.sweep.summary import table_lines
 from ablab.tasks.identity import condition_id, differing
@@ -146,6 +146,9 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield from table_lines(found, entries)
         yield ""
     yield summary(list(entries.values())).plain.rstrip()
+    for entry in entries.values():
+        if entry.state is State.RUNNING:
+            yield f"  {'   '.join(filter(None, running_cells(entry)))}"
     if (seconds := _estimate(found, entries, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):

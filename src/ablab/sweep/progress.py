@@ -1,9 +1,12 @@
 """Progress of a sweep or a search on the console: what has ended, the runs in progress, and the time left."""
 
+import os
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Group, RenderableType
@@ -98,21 +101,43 @@ def _spent(entry: LedgerEntry) -> float:
 def _running(entries: Sequence[LedgerEntry]) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in (entry for entry in entries if entry.state is State.RUNNING):
-        table.add_row(*_cells(entry))
+        table.add_row(*map(Text, running_cells(entry)))
     return table
 
 
-def _cells(entry: LedgerEntry) -> list[str]:
+def running_cells(entry: LedgerEntry) -> list[str]:
+    """Return the cells of a run that goes on: how far it is, and what it said last if its task lets it speak."""
     pulse = entry.pulse
     name = f"{entry.cell.arm}, seed {entry.cell.seed}"
+    said = last_line(entry.cell.planned.folder.log) if entry.cell.planned.task.is_heard else ""
     if pulse is None:
-        return [name, "starting", "", "", ""]
+        return [name, "starting", "", "", "", said]
     steps = f"step {pulse.step:,}" + (f" of {pulse.total_steps:,}" if pulse.total_steps else "")
     watched = entry.cell.planned.task.watched
     score = "" if pulse.score is None else f"{watched.title} {pulse.score:.{watched.digits}f}"
     whole = _whole(entry)
     left = "" if whole is None else f"{duration(max(0.0, whole - _spent(entry)))} left"
-    return [name, pulse.stage, steps if pulse.step else "", score, left]
+    return [name, pulse.stage, steps if pulse.step else "", score, left, said]
+
+
+MOST_SHOWN = 60
+"""Characters of a run's last line."""
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What programs send to a terminal for colours and places."""
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that is not empty, cut, as a terminal would show it; empty without a log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            tail = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    plain = (ESCAPES.sub("", line) for line in tail.replace("\r", "\n").split("\n"))
+    lines = [line for each in plain if (line := "".join(filter(str.isprintable, each)).strip())]
+    return lines[-1][:MOST_SHOWN] if lines else ""
 
 
 def ended_line(entry: LedgerEntry, number: int, total: int) -> str:

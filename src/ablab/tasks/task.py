@@ -87,11 +87,13 @@ class Task:
     sentences on what makes its arms comparable. `smoke`: what is said of a smoke run. `of_curves`: metrics that are
     read from further curves; of each, the keys of a claim of which it needs one, and their meanings. `modules`: what
     processes import before they plan such a run. `lean`: words that leave out what only a final run needs.
+    `is_heard`: what a run prints is not ours, and its last line is shown while it goes on.
     `has_own_scores`: each run declares its scores among its settings, so that without these it has none.
     """
 
     name: ClassVar[str]
     has_own_scores: ClassVar[bool] = False
+    is_heard: ClassVar[bool] = False
     scores: Scores
     costs: ClassVar[Scores] = {}
     primary: str

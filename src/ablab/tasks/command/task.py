@@ -40,6 +40,7 @@ class Command(OwnTask):
 
     name = "command"
     has_own_scores = True
+    is_heard = True
     tested = "result"
     scores: Scores = MappingProxyType({})
     primary = loss = ""
