@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import ablab
 from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.search.stopping import TrialHandle
 from ablab.study.definition import define
 from ablab.study.experiment import read
+from ablab.study.ledger import register
 from ablab.study.search import define_search
+from ablab.sweep.progress import last_line
 
 TRAIN = """
 import argparse, json, random, sys
@@ -356,6 +359,147 @@ def test_a_study_with_values_of_a_check_is_checked_before_its_first_run(folder, 
     assert "works" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_check_tries_the_arms_of_an_experiment_and_says_what_a_margin_is_beside(folder, capsys):
+    Path("train.py").write_text(TRAIN.replace("random.Random(f", "random.Random(str(__import__('time').time()) + f"))
+    assert main(["check", "experiment=lr"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in said] == ["works  schedule=linear", "works  schedule=cosine"]
+    assert all("not deterministic: with one seed, two runs differ in val_loss by 0.0" in line for line in said)
+    assert all(line.endswith("; the least margin claimed of val_loss is 0.01") for line in said)
+    Path("train.py").write_text(TRAIN.replace("{asked.seed} ", ""))
+    assert main(["check", "experiment=lr", "format=json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["holds"] is False
+    assert "another seed gives equal scores" in told["laws"][1]["broken"]
+
+
+def test_check_refuses_a_search_and_names_what_it_takes(folder, capsys):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH)
+    assert main(["check", "experiment=bowl"]) == 2
+    assert main(["check"]) == 2
+    search, nothing = capsys.readouterr().err.splitlines()
+    assert "a search has no arms to try out" in search
+    assert "norm=scalenorm, or experiment=NAME" in nothing
+
+
+def test_the_last_line_of_a_run_is_what_a_terminal_would_show(tmp_path):
+    log = tmp_path / "log.txt"
+    assert last_line(log) == ""
+    for written, shown in (
+        ("step 1\nstep 2\n\n", "step 2"),
+        ("10 %\r20 %\r", "20 %"),
+        ("\x1b[31mred\x1b[0m [1/2]", "red [1/2]"),
+        ("x" * 9999, "x" * 60),
+    ):
+        log.write_text(written)
+        assert last_line(log) == shown
+
+
+@pytest.mark.slow
+def test_a_study_shows_what_its_running_commands_said_last(folder, capsys):
+    script = TRAIN.replace("loss = 2.0", "import time\nprint('epoch 1', flush=True)\ntime.sleep(60)\nloss = 2.0")
+    Path("train.py").write_text(script)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ablab", "train", "-m", "experiment=lr", "logger=none"],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(300):
+            if any("epoch 1" in log.read_text() for log in Path("outputs").glob("runs/*/log.txt")):
+                break
+            time.sleep(0.1)
+        assert main(["study", "experiment=lr"]) == 0
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.endswith("epoch 1")]
+    assert line.split("   ")[:2] == ["  schedule=linear, seed 1", "training"]
+
+
+@pytest.mark.slow
+def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder):
+    """A launch that ended no run has shown nothing, so that claims stay what they were; later edits show."""
+    Path("experiments/lr.yaml").write_text(STUDY.replace("[1, 2, 3]", "[1]"))
+    place = Path("outputs/studies/lr/registered.json")
+
+    def launched(script):
+        Path("train.py").write_text(script)
+        main(["train", "-m", "experiment=lr", "logger=none"])
+        assert main(["report", "experiment=lr"]) in (0, 2)
+        return len(json.loads(place.read_text()))
+
+    assert launched("raise SystemExit('no data')") == 1
+    assert launched(TRAIN) == 2
+    report = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert not any("exploratory" in note or "settings differ" in note for note in report["notes"])
+    assert report["claims"][0]["exploratory"] is None
+    assert launched(f"{TRAIN}# edited\n") == 2, "what was registered stands once a run has ended"
+    (later,) = Path("outputs/reports").glob("lr-*/report.json")
+    assert "settings differ from those of the first launch" in json.loads(later.read_text())["claims"][0]["exploratory"]
+
+
+def test_a_score_on_the_way_counts_as_seen(folder):
+    Path("experiments/lr.yaml").write_text(STUDY.replace("[1, 2, 3]", "[1]"))
+    study = define(("experiment=lr",))
+    register(study)
+    run = study.cells[0].planned.folder
+
+    def entries_after(script, metrics):
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.metrics.write_text(metrics)
+        Path("train.py").write_text(script)
+        register(define(("experiment=lr",)))
+        return len(json.loads((study.folder / "registered.json").read_text()))
+
+    assert entries_after(f"{TRAIN}# edited\n", "step,valid_val_loss\n") == 2
+    assert entries_after(f"{TRAIN}# edited\n", "step,valid_val_loss\n") == 2, "nothing is new"
+    assert entries_after(f"{TRAIN}# edited again\n", "step,valid_val_loss\n10,2.5\n") == 2
+    assert entries_after(f"{TRAIN}# edited again\n", "no metrics\n1\n") == 2
+
+
+@pytest.mark.slow
+def test_scores_that_are_declared_later_or_called_otherwise_reach_lists_and_reports(folder, capsys):
+    Path("train.py").write_text(TRAIN.replace('{"val_loss": loss}', '{"val_loss": loss, "error": loss / 4}'))
+    text = STUDY.replace("[1, 2, 3]", "[1]")
+    Path("experiments/lr.yaml").write_text(text)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    more = "{val_loss: {better: lower, unit: nats, digits: 2, title: loss}, error: {better: lower, digits: 1}}"
+    Path("experiments/lr.yaml").write_text(re.sub("scores: .*", f"scores: {more}", text))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    capsys.readouterr()
+    assert main(["ls"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:5] == ["id", "state", "seed", "val_loss", "error"]
+    assert re.search(r" [12]\.\d\d +0\.\d  ", rows[0])
+    run = open_store("outputs").runs("error<9")[0]
+    assert main(["show", f"run={run.id}"]) == 0
+    assert "error 0." in capsys.readouterr().out
+    assert main(["report", "experiment=lr"]) == 0
+    report = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert (report["title"], report["digits"]) == ("loss", 2)
+    assert [one["name"] for one in report["beside"]] == ["val_loss", "error"]
+    assert report["claims"][0]["exploratory"] is None, "nothing that it says was judged otherwise"
+    Path("experiments/lr.yaml").write_text(text.replace("better: lower", "better: higher"))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    assert "ways to judge differ from those of the first launch" in capsys.readouterr().out
+
+
+def test_no_file_outside_knows_that_commands_exist():
+    """But for the one that registers what files declare, and the templates of new studies."""
+    source = Path(ablab.__file__).parent
+    knowing = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if re.search(r"tasks[./]command|task=command|\"command\"", path.read_text(encoding="utf-8"))
+        and "tasks/command" not in path.as_posix()
+    }
+    assert knowing == {"tasks/declared.py", "commands/new.py", "commands/options.py"}
+
+
 def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, capsys):
     Path("helper.py").write_text("x = 1\n")
     assert main(["train", *words_of("import helper; " + result('{"scores": {"loss": 1}}'))]) == 0
@@ -424,6 +568,27 @@ def test_a_search_of_a_command_takes_its_own_score(folder, objective):
     assert TrialHandle.read(Path("outputs/studies/bowl")).score == "err", "of each line of progress"
     (claim,) = json.loads(Path("outputs/reports/bowl/report.json").read_text())["claims"]
     assert claim["outcome"] == "supported"
+
+
+TYPED = (
+    *("task=command", "task.command=[python,bowl.py,'{rate}','{seed}','{result}','{progress}']", "logger=none"),
+    *("task.scores={err: {better: lower}, other: {better: higher}}", "task.values.rate=interval(0.0, 1.0)"),
+)
+
+
+@pytest.mark.slow
+def test_a_typed_search_of_a_command_takes_its_own_scores(folder, capsys):
+    Path("bowl.py").write_text(BOWL.replace('{"err": loss}', '{"err": loss, "other": -loss}'))
+    line = ["train", "-m", *TYPED, "hydra/sweeper=optuna", "hydra.sweeper.trials=2"]
+    assert main([*line, "hydra.sweeper.objectives=[accuracy]"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "hydra.sweeper.objectives.0=accuracy: " in said
+    assert "err" in said
+    assert main(line) == 0
+    assert "chosen on validation by err" in capsys.readouterr().out
+    assert main([*line, "hydra.sweeper.objectives=[other]"]) == 0
+    assert "chosen on validation by other" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("ends", "whole"), [("{low: 1, high: 8}", True), ("{low: 1.0, high: 8}", False)])

@@ -20,6 +20,7 @@ from ablab.study.ledger import State, state_of
 from ablab.tasks.conditions import typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
+from ablab.tasks.task import Task
 
 Scores = dict[str, float]
 
@@ -137,7 +138,15 @@ class Run:
     @property
     def measured(self) -> Mapping[str, Score]:
         """The scores and costs that its task declares, by the same names; empty before it has ended."""
-        return {} if self.damage is not None or self.record is None else task_recorded(self.record.settings).measured
+        found = self.declaring
+        return {} if found is None else found.measured
+
+    @property
+    def declaring(self) -> Task | None:
+        """Its task with the scores that its latest evaluation declares; None before it has ended."""
+        if self.damage is not None or self.record is None:
+            return None
+        return task_recorded(self.record.settings, None if self.judged is None else self.judged.settings)
 
     @property
     def stretches(self) -> list[Stretch]:

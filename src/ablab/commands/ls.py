@@ -22,7 +22,7 @@ from ablab.errors import DONE, UserError, choices
 from ablab.store.records import Strict
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.identity import parts_of
-from ablab.tasks.registry import known_scores, task_named, task_recorded
+from ablab.tasks.registry import known_scores, task_named
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import aligned
@@ -151,8 +151,7 @@ def ls(arguments: Sequence[str]) -> int:
 
 def _scores_of(found: Sequence[Run]) -> list[str]:
     """Return the scores that the tasks of these runs list, each once; of no runs, those of the default task."""
-    records = [run.record for run in found if run.damage is None and run.record is not None]
-    tasks = [task_recorded(record.settings) for record in records] or [task_named()]
+    tasks = [task for run in found if (task := run.declaring) is not None] or [task_named()]
     return list(dict.fromkeys(score for task in tasks for score in task.listed))
 
 

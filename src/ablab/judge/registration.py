@@ -20,9 +20,9 @@ FILE = "registered.json"
 class Registered(BaseModel):
     """The study as registered at its first launch. `typed`: the words of that launch.
 
-    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack. So they
-    do `error`: until then every claim was judged by the paired t test. `looks`: seeds at the first and the last look,
-    where seeds are added.
+    `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack; `ways`:
+    what of these must stay, where that is less. Older stores lack `error` too: until then every claim was judged by the
+    paired t test. `looks`: seeds at the first and the last look, where seeds are added.
     """
 
     claims: list[Settled]
@@ -31,6 +31,7 @@ class Registered(BaseModel):
     runs_already_done: int
     conditions: dict[str, str] = {}
     judged: dict[str, str] = {}
+    ways: dict[str, str] = {}
     typed: list[str] = []
     error: ErrorEstimate = "paired"
     moderated_test: int = 1
@@ -80,6 +81,10 @@ class Registered(BaseModel):
             first, *later = read_json(folder / FILE)
             # The winner of a search has a recipe only since the search has ended.
             for entry in later:
+                if entry.get("supersedes"):  # no run had ended, so that nothing was known of the recipes before it
+                    first |= {
+                        key: {**first.get(key, {}), **entry.get(key, {})} for key in ("conditions", "judged", "ways")
+                    }
                 winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
                 first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
             return [cls._read(entry) for entry in (first, *later)]

@@ -89,7 +89,8 @@ def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]],
     name = f"{kind}-{json_digest(ids, 11)}"
     baseline = arms[0] if kind == "runs" else max(arms, key=lambda arm: (len(arm.finished), -_words(arm)))
     notes = _notes(arms, ways, sum(len(one.evaluations) for one in everyone))
-    task = task_recorded(found[0][1].settings)
+    first = next((one for one in ways.values() if one is not None), None)
+    task = task_recorded(found[0][1].settings, None if first is None else first.settings)
     return SelectedArms(
         name=name,
         question=question,

@@ -19,7 +19,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
 from ablab.study.extending import MOST_CLAIMS, Closing, closings, extensions
-from ablab.study.ledger import conditions, entry_with, judged
+from ablab.study.ledger import conditions, entry_with, judged, judged_otherwise
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
 from ablab.study.tuning import TUNING
@@ -175,13 +175,13 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     if registered is None:
         return [], None
     aside, departures = [], []
-    for what, now, then in (
-        ("settings differ", conditions(study), registered.conditions),
-        ("ways to judge differ", judged(study), registered.judged),
-    ):
-        if any(now.get(called(arm, [*now]), one) != one for arm, one in then.items()):
-            aside.append(json_digest(now, 7))
-            departures.append(f"{what} from those of the first launch")
+    now = conditions(study)
+    if any(now.get(called(arm, [*now]), one) != one for arm, one in registered.conditions.items()):
+        aside.append(json_digest(now, 7))
+        departures.append("settings differ from those of the first launch")
+    if judged_otherwise(study, registered.judged, registered.ways, lambda arm: called(arm, [*now])):
+        aside.append(json_digest(judged(study), 7))
+        departures.append("ways to judge differ from those of the first launch")
     if (error := _error(study.experiment, registered)) != registered.error:
         aside.append(error)
         departures.append(f"the error is {error}, and was {registered.error} at the first launch")

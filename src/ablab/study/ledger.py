@@ -14,12 +14,14 @@ from filelock import FileLock
 
 from ablab.code.differences import other_origin
 from ablab.code.machine import uncollected
+from ablab.errors import UserError
 from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
 from ablab.statistics.moderated import VERSION
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.locks import is_running
+from ablab.store.metrics import VALID, read_metrics
 from ablab.store.records import Record, now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
@@ -140,16 +142,20 @@ def _register(study: Study) -> bool:
     declared = _declared(study)
     found = conditions(study)
     is_new = not known or known[-1]["digest"] != declared["digest"] or _is_known_now(known, found)
-    if is_new:
+    is_unseen = bool(known) and _differ(known[-1], study, found) and _none_seen(study, known)
+    if is_new or is_unseen:
         entry = {
             **declared,
+            **({"supersedes": True} if is_unseen else {}),
             **({} if study.file is None else study.file.registered(study.outputs)),
             "conditions": found,
             "judged": judged(study),
+            **({"ways": ways} if (ways := ways_of(study)) else {}),
             "moderated_test": VERSION,
             "registered": now(),
             "runs_already_done": len(_ever_ended(study)),
             "runs": len(study.runs),
+            "planned": sorted({cell.planned.run_id for cell in study.cells}),
             "typed": list(study.typed),
         }
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
@@ -169,6 +175,33 @@ def _is_known_now(known: Sequence[Mapping[str, Any]], found: Mapping[str, str]) 
     return not before >= set(found)
 
 
+def _differ(entry: Mapping[str, Any], study: Study, found: Mapping[str, str]) -> bool:
+    """Return whether arms that a registration has too have other recipes now, or are judged otherwise."""
+    if any(found.get(arm, one) != one for arm, one in entry.get("conditions", {}).items()):
+        return True
+    return judged_otherwise(study, entry.get("judged", {}), entry.get("ways", {}), lambda arm: arm)
+
+
+def _none_seen(study: Study, known: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether no run that was ever registered for the study has ended, nor told a score of validation.
+
+    Older registrations do not name their runs, so that nobody knows.
+    """
+    if not all("planned" in entry for entry in known):
+        return False
+    runs = {run for entry in known for run in entry["planned"]}
+    ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
+    return not runs & ended and not any(_has_validated(RunFolder(study.outputs / "runs" / run)) for run in runs)
+
+
+def _has_validated(folder: RunFolder) -> bool:
+    try:
+        rows = read_metrics(folder.metrics) if folder.metrics.exists() else []
+    except UserError:
+        return True  # for all that is known
+    return any(key.startswith(VALID) for row in rows for key in row)
+
+
 def _ever_ended(study: Study) -> set[str]:
     """Return the study's runs that were ever trained, whatever they were judged by, even if they are gone by now."""
     ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
@@ -183,6 +216,23 @@ def conditions(study: Study) -> dict[str, str]:
 def judged(study: Study) -> dict[str, str]:
     """Return the ids of the evaluation and the curve of each arm."""
     return {cell.arm: f"{cell.planned.evaluation_id} {cell.planned.curve_id}" for cell in study.cells}
+
+
+def ways_of(study: Study) -> dict[str, str]:
+    """Return the way in which each arm is judged, where that is less than an id: of tasks that say so."""
+    return {cell.arm: way for cell in study.cells if (way := cell.planned.task.way())}
+
+
+def judged_otherwise(
+    study: Study, then: Mapping[str, str], ways: Mapping[str, str], called: Callable[[str], str]
+) -> bool:
+    """Return whether an arm is judged otherwise than it was registered. `called`: the present name of an arm."""
+    ids, now = judged(study), ways_of(study)
+    for arm, one in then.items():
+        name = called(arm)
+        if ids.get(name, one) != one and not (arm in ways and set(ways[arm].split()) <= set(now.get(name, "").split())):
+            return True
+    return False
 
 
 def _declared(study: Study) -> dict[str, Any]:

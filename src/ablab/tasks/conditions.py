@@ -61,7 +61,8 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
 
 def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[str, str]:
     """Return a run's groups by their option, its fields by their value as typed, its state, and its scores."""
-    task, fields = task_recorded(record.settings), typed(record.settings)
+    task = task_recorded(record.settings, None if evaluation is None else evaluation.settings)
+    fields = typed(record.settings)
     scores = {name: score.value(record, evaluation) for name, score in task.measured.items()}
     return {
         **{

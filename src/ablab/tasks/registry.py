@@ -29,9 +29,12 @@ def task_of_option(option: Option) -> Task:
     return made
 
 
-def task_recorded(settings: Mapping[str, Any]) -> Task:
-    """Return the task of a recorded configuration: with its settings, where its scores stand among them."""
-    own = settings.get("task", {})
+def task_recorded(settings: Mapping[str, Any], judged: Mapping[str, Any] | None = None) -> Task:
+    """Return the task of a recorded configuration: with its settings, where its scores stand among them.
+
+    judged: the settings of an evaluation, which may declare other scores than the run's record did before.
+    """
+    own = {**settings.get("task", {}), **(judged or {}).get("task", {})}
     kind = str(own.get("kind", DEFAULT))
     return _with_settings(kind, json.dumps(own)) if task_named(kind).has_own_scores else task_named(kind)
 

@@ -130,6 +130,14 @@ class Task:
         """Return the settings that decide an evaluation besides the recipe."""
         return {"task": config.task.part(Role.EVALUATION), "schema": SCHEMA}
 
+    def way(self) -> str:
+        """Return words that all later ways to judge must have for a registered claim to mean what it did.
+
+        Empty: any other evaluation is another way. A task whose scores are read from its results may declare more of
+        them later, or call them otherwise, and no claim changes.
+        """
+        return ""
+
     def first_and_last_step(self, config: Any) -> tuple[int | None, int | None]:
         """Return the steps of the first validation and of the end of training, as far as the settings say them."""
         return None, None

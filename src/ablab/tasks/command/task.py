@@ -87,6 +87,9 @@ class Command(OwnTask):
             **({"container": sorted(digests_of(images, store).values())} if images else {}),
         }
 
+    def way(self) -> str:
+        return " ".join(f"{name}={BETTER[not score.higher_is_better]}" for name, score in sorted(self.scores.items()))
+
     def called(self, key: str) -> str | None:
         name = key.removeprefix("task.values.")
         return None if name == key else name
