@@ -154,7 +154,11 @@ def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, ed
         (result("{'scores"), 1, "result.json: not readable as JSON"),
         (result("[1]"), 1, "result.json: no object; allowed: such as"),
         (result('{"scores": {"error": 1}}'), 1, "result.json: scores: loss is missing, and there is error"),
-        (result('{"scores": {"loss": "1.5"}}'), 1, "result.json: scores.loss=1.5: allowed: a valid number"),
+        (
+            result('{"scores": {"loss": "1.5"}}'),
+            1,
+            "result.json: scores.loss=1.5: allowed: a valid number, without quotes",
+        ),
         (result('{"score": 1}'), 1, "result.json: score=1: no such key"),
         (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status=done: allowed: 'finished' or 'diverged'"),
         (

@@ -259,7 +259,8 @@ class Document(Strict):
     `within`: the factor in each level of which arms have a baseline of their own, or None. `beside`: the scores that
     tables show beside the metric; `loss`: that of validation, of each run. `stamp`, `lost_stamps`: as of `Selection`;
     older reports have none. `origin`: where the figures are not from runs of a store, that it was not verified.
-    `setup`: None without records, and in older reports. `drift`: of the baselines, where three of their runs finished.
+    `setup`: None without records, and in older reports. `drift`: of the baselines, where three of their
+    runs finished, once no run is awaited.
     """
 
     name: str

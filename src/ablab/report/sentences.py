@@ -89,7 +89,7 @@ def drifted(line: DriftLine) -> str:
     """Return a note on a baseline that was not the same over the study."""
     meaning = "the machine changed, for all arms alike where their runs alternate"
     if not line.is_share:
-        meaning = "something besides the seed changed while the study ran"
+        meaning = "something besides the seed may have changed while the study ran"
     return f"{line.title} of {line.arm} drifted by {change_words(line)} from the first run to the last: {meaning}"
 
 

@@ -47,11 +47,12 @@ class Declared(BaseModel):
 
 
 def _among(more: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Accept the scores of any task, and of the file's own, the user's own metrics, and these names."""
+    """Accept the scores of any task, of the file's own its costs too, the user's own metrics, and these names."""
 
     def check(name: str, info: ValidationInfo) -> str:
         check_metric(name)
-        scores = [score for task in (*_own_task(info), *known_tasks()) for score in task.scores]
+        own = [score for task in _own_task(info) for score in task.measured]
+        scores = [*own, *(score for task in known_tasks() for score in task.scores)]
         allowed = (*dict.fromkeys(scores), *own_metrics(), *more())
         if name not in allowed:
             raise ValueError(choices(name, allowed))

@@ -95,7 +95,11 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
             raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
         return kind.model_validate(content)
     except ValidationError as error:
-        raise CommandError(f"{where}: {first_error(error, content)}") from None
+        is_text = any(
+            detail["type"].startswith(("float", "int")) for detail in error.errors() if isinstance(detail["input"], str)
+        )
+        hint = ", without quotes" if is_text else ""
+        raise CommandError(f"{where}: {first_error(error, content)}{hint}") from None
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{where}: not readable as JSON ({' '.join(str(error).split())})") from None
 
