@@ -21,6 +21,7 @@ from ablab.study.experiment import read
 from ablab.study.ledger import register
 from ablab.study.search import define_search
 from ablab.sweep.progress import last_line
+from ablab.tasks.command.process import execute
 
 TRAIN = """
 import argparse, json, random, sys
@@ -638,6 +639,31 @@ def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
     assert main(["report", "experiment=lr"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "settings differ from those of the first launch; launched there was: experiment=lr" in line
+
+
+@pytest.mark.slow
+def test_the_time_of_a_run_may_be_the_metric_and_ends_when_the_command_does(folder):
+    script = TRAIN.replace(
+        "loss = 2.0", "import time; time.sleep(0.31 + 0.4 * (asked.schedule == 'linear'))\nloss = 2.0"
+    )
+    Path("train.py").write_text(script)
+    text = STUDY.replace("seeds:", "metric: seconds\nseeds:")
+    Path("experiments/lr.yaml").write_text(text)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    report = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert (report["metric"], report["unit"]) == ("seconds", "s")
+    assert [line["title"] for line in report["drift"]] == ["time of a run"]
+    assert any(line.startswith("Drift of the baseline over the order of the runs: ") for line in report["methods"])
+    assert report["claims"][0]["difference"] < 0
+
+
+def test_a_wait_ends_with_its_command(monkeypatch):
+    """Looks at a command are far apart here, and it is over before the next."""
+    monkeypatch.setattr("ablab.tasks.command.process.POLL", 30.0)
+    began = time.monotonic()
+    execute([sys.executable, "-c", "pass"], {}, lambda: None, timeout=None, grace=1.0)
+    assert time.monotonic() - began < 20
 
 
 def test_a_score_that_no_file_declares_is_none(folder):
