@@ -15,8 +15,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 321,
-    "lines": 50_672,
+    "files over 12 lines": 322,
+    "lines": 50_701,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ablab.transformer.data import kept as module
-from ablab.transformer.data import prepared
+from ablab.transformer.data import prepared, whole
 from ablab.transformer.data.kept import cache_folder, kept
 from ablab.transformer.data.text_files import content_digest, count_pairs
 from tests.data.test_prepared import _corpus
@@ -15,7 +15,7 @@ from tests.data.test_prepared import _corpus
 @pytest.fixture(autouse=True)
 def _everything_is_large_and_settled(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for place in (module, prepared):
+    for place in (module, whole):
         monkeypatch.setattr(place, "LARGE", 0)
     monkeypatch.setattr(module, "SETTLED", -60.0)
     monkeypatch.setattr(module, "_found", {})
@@ -84,8 +84,8 @@ def test_without_a_cache_each_process_asks(tmp_path, monkeypatch):
 def test_a_start_reads_no_large_file_again(tmp_path, monkeypatch):
     corpus, store, read = _corpus(tmp_path / "text"), tmp_path / "store", []
     folder = prepared.prepare(corpus, store, lambda _: None).folder
-    whole = prepared.sha256
-    monkeypatch.setattr(prepared, "sha256", lambda path: (read.append(path.name), whole(path))[1])
+    sha256 = whole.sha256
+    monkeypatch.setattr(whole, "sha256", lambda path: (read.append(path.name), sha256(path))[1])
     prepared.prepare(corpus, store, lambda _: None)  # reads and keeps
     assert read
     read.clear()

@@ -24,9 +24,8 @@ from ablab.transformer.data.processes import Processes
 from ablab.transformer.data.scoring import Scoring
 from ablab.transformer.data.tokenizer import Tokenizer, given_tokenizer, load_tokenizers, save_tokenizers
 from ablab.transformer.data.vocabulary import CountingTask, TrainingTask, count_block, train_on_counts, write_counts
+from ablab.transformer.data.whole import MANIFEST
 from ablab.transformer.model.tokens import UNK
-
-MANIFEST = "manifest.json"
 
 SIDES = ("src", "tgt")
 

@@ -1,11 +1,6 @@
 """Preparation of a corpus for training: subsample, tokenizers, ids; done once and shared by all runs."""
 
-import hashlib
-import json
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -14,20 +9,18 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from filelock import FileLock
 
-from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import half_written, json_digest, read_json, read_lines, sha256
+from ablab.files import json_digest, read_json, read_lines
 from ablab.text import Say
 from ablab.transformer.data import preparation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.blocks import Counting, subsample, unseen
 from ablab.transformer.data.corpus import Corpus, Pair
-from ablab.transformer.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
 from ablab.transformer.data.overlap import Overlap, hashes
-from ablab.transformer.data.preparation import KEYS, MANIFEST, make
+from ablab.transformer.data.preparation import KEYS, make
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
+from ablab.transformer.data.whole import MANIFEST, temporary, unless_whole
 from ablab.transformer.model.tokens import UNK
 
 PREPARATION = 3
@@ -131,24 +124,16 @@ def characters(lines: Iterable[str]) -> int:
 def prepare(corpus: Corpus, store: Path, say: Say, counting: Counting = unseen) -> Prepared:
     """Return the corpus's folder below `store`; prepare it if missing or damaged. Safe in concurrent processes."""
     folder = store / corpus_id(corpus)
-    store.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        if not _intact(folder):
+    with unless_whole(folder) as made:
+        if made is not None:
             say(f"preparing {corpus.kind} {corpus.src}-{corpus.tgt} ...")
-            with _made_beside(folder) as made:
-                make(corpus, made, counting)
-                made.chmod(0o755)
-                if folder.exists():
-                    shutil.rmtree(folder)
-                made.rename(folder)
+            make(corpus, made, counting)
     return Prepared(folder)
 
 
 def check_vocabulary(corpus: Corpus, store: Path, counting: Counting = unseen) -> None:
     """Raise UserError if the corpus does not support its `vocab_size`; reads all of it and trains a tokenizer."""
-    folder = store / f"vocabulary-{corpus_id(corpus)}"
-    store.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")), _made_beside(folder) as made:
+    with temporary(store / f"vocabulary-{corpus_id(corpus)}") as made:
         preparation.check_vocabulary(corpus, made, counting)
 
 
@@ -170,39 +155,3 @@ def nested_subsample(count: int, wanted: int | None) -> list[int]:
     """
     rows: list[int] = subsample(count, wanted).nonzero()[0].tolist()
     return rows
-
-
-@contextmanager
-def _made_beside(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder, removed in the end. Only the holder of its lock comes here: others were left by a kill."""
-    for left in half_written(folder.parent):
-        if left.name.startswith(f".{folder.name}."):
-            shutil.rmtree(left)
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _intact(folder: Path) -> bool:
-    """Return whether all files are those of the manifest. Large ones are read again only if they have changed since."""
-    try:
-        content = (folder / MANIFEST).read_bytes()
-        sums: dict[str, str] = json.loads(content)["sha256"]
-        paths = [folder / name for name in sums]
-        before, manifest = state_of(paths), [hashlib.sha256(content).hexdigest()]
-        if read_kept(_checked(folder), before) == manifest:
-            return True
-        if any(sha256(path) != checksum for path, checksum in zip(paths, sums.values(), strict=True)):
-            return False
-        if sum(size for size, *_ in before) > LARGE and is_settled(paths, before):
-            write_kept(_checked(folder), before, manifest)
-    except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
-        return False
-    return True
-
-
-def _checked(folder: Path) -> Path:
-    """Return the file beside the folder that says in what state its files were when they were last read."""
-    return folder.with_suffix(".checked.json")
