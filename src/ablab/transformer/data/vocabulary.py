@@ -8,8 +8,8 @@ text at a time, where SentencePiece would hold all of it in memory.
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def _lines(counts: dict[str, int]) -> Iterator[str]:
 class TrainingTask:
     """A file of `write_counts`, and the size and kind of the vocabulary.
 
-    `rule`: by which the words were normalised. `hard`: no other size will do.
+    `rule`: by which the words were normalised. `hard`: no other size will do. `options`: more for SentencePiece.
     """
 
     words: Path
@@ -75,6 +75,7 @@ class TrainingTask:
     kind: str
     rule: Rule = USUAL
     hard: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def train_on_counts(task: TrainingTask) -> bytes:
@@ -84,13 +85,13 @@ def train_on_counts(task: TrainingTask) -> bytes:
     """
     with task.words.open(encoding="utf-8", newline="\n") as lines:
         try:
-            return _trained(lines, task.vocab_size, task.kind, task.rule).model
+            return _trained(lines, task.vocab_size, task.kind, task.rule, **task.options).model
         except RuntimeError as error:
             if task.hard:
                 raise UserError(_size_problem(task.vocab_size, str(error))) from None
             least = _told(_LEAST, str(error)) or task.vocab_size
         lines.seek(0)
-        return _trained(lines, least, task.kind, task.rule, hard_vocab_limit=False).model
+        return _trained(lines, least, task.kind, task.rule, hard_vocab_limit=False, **task.options).model
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe", rule: Rule = USUAL) -> Tokenizer:
@@ -132,8 +133,7 @@ def _model(lines: Iterable[str], vocab_size: int, kind: str, **options: Any) -> 
         model_writer=written,
         vocab_size=vocab_size,
         model_type=kind,
-        **{**limit, **options},
-        character_coverage=1.0,
+        **{**limit, "character_coverage": 1.0, **options},
         num_threads=1,
         unk_id=UNK,
         pad_id=PAD,
