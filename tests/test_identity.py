@@ -34,6 +34,7 @@ CHANGES = {
     "data.vocab_size": "data.vocab_size=999",
     "data.joint_vocab": "model.tie=none | data.joint_vocab=false",
     "data.max_tokens": "data.max_tokens=99",
+    "data.side": "data.side=src",
     "data.tokenizer": "data.tokenizer=char",
     "data.lowercase": "data.lowercase=true",
     "data.normalization": "data.normalization=identity",

@@ -16,7 +16,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 322,
-    "lines": 50_701,
+    "lines": 50_748,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import Field, InstanceOf
+from pydantic import Field
 
 from ablab.config.kinds import asks_for
 from ablab.config.options import PartGroup
@@ -42,7 +42,7 @@ from ablab.transformer.config.options import (
     removes_heads,
 )
 from ablab.transformer.config.smoke import shrink
-from ablab.transformer.data.corpus import EXTRA_TOKENS, Corpus, extra_tokens
+from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
 
 class Model(Group):
@@ -150,7 +150,7 @@ class TranslationConfig(Architecture, Config):
 
     layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
-    data: InstanceOf[Corpus]
+    data: Parallel
     init: Annotated[InitOption, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
     optim: OptimOption
     schedule: ScheduleOption

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, InstanceOf, model_validator
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, ReadIf
@@ -28,6 +28,12 @@ TRAINED = ("bpe", "char")
 """Kinds of SentencePiece models that preparation trains."""
 
 MODEL = ".model"
+
+OF_TEXT = ("bpe", "unigram", "char", "byte")
+"""Tokenizers of plain text, without a file."""
+
+FILES_OF_TEXT = (".json", ".tiktoken")
+"""Endings of the files of existing tokenizers of plain text, as the libraries `tokenizers` and `tiktoken` read them."""
 
 
 _plain: dict[tuple[type, str], bool] = {}
@@ -48,13 +54,29 @@ def extra_tokens(tokenizer: str, max_tokens: int) -> int:
 
 def is_file(tokenizer: str) -> bool:
     """Return whether a value of `data.tokenizer` is the path of a model."""
-    return tokenizer.endswith(MODEL)
+    return tokenizer.endswith((MODEL, *FILES_OF_TEXT))
+
+
+def learns(tokenizer: str) -> bool:
+    """Return whether a tokenizer takes its vocabulary from the text, so that `data.vocab_size` has an effect."""
+    return tokenizer != "byte" and not is_file(tokenizer)
 
 
 def _tokenizer(value: str) -> str:
-    if value not in TRAINED and not is_file(value):
-        raise ValueError(f"allowed: {', '.join(TRAINED)}, or the path of a SentencePiece model, such as spm{MODEL}")
+    if value not in (*TRAINED, *OF_TEXT) and not is_file(value):
+        raise ValueError(
+            f"{_OF_PAIRS}; for task=language_model: {', '.join(OF_TEXT)}, or a file such as tokenizer.json"
+        )
     return value
+
+
+_OF_PAIRS = f"allowed: {', '.join(TRAINED)}, or the path of a SentencePiece model, such as spm{MODEL}"
+
+
+def with_digest(tokenizer: str) -> str:
+    """Return the digest of an existing tokenizer, with the ending of its file, for its path."""
+    path = Path(tokenizer).expanduser()
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}{path.suffix}"
 
 
 def _check_model(path: str, *, joint: bool) -> None:
@@ -72,6 +94,20 @@ class Split:
     pairs: list[Pair] = field(repr=False)
 
 
+SIZED = ("bpe", "unigram")
+"""Tokenizers that fail where the text does not support `data.vocab_size`."""
+
+OF_BOTH_SIDES = ReadIf(("side",), lambda side: side is None, "task=translation")
+"""Marks what one side alone, the text of a language model, gives no effect."""
+
+
+_NORMALISED = ReadIf(
+    ("tokenizer", "side"),
+    lambda tokenizer, side: side is None and not is_file(tokenizer),
+    f"task=translation and data.tokenizer={', '.join(TRAINED)}",
+)
+
+
 class Corpus(Group):
     """A source of parallel text: the fields are its options, the methods read it.
 
@@ -85,32 +121,30 @@ class Corpus(Group):
     is runtime: where both train, they train the same. `tokenizer`: the kind of SentencePiece model to train, or the
     path of one; `normalization`: the rule of one that is trained. `overlap`: what becomes of training pairs whose
     source is in validation or test, or nearly so. `bleu_tokenizer`: sacrebleu's; null is replaced by that of the target
-    language, so that a record names the one that was used.
+    language, so that a record names the one that was used. `side`: the one that a language model reads as text, each
+    sentence as a document; null: both, as sentence pairs.
     """
 
     kind: str
     src: str
     tgt: str
-    vocab_size: Annotated[
-        Count, ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}")
-    ]
+    side: Annotated[Literal["src", "tgt"] | None, Formerly(None)]
+    vocab_size: Annotated[Count, ReadIf(("tokenizer",), learns, f"data.tokenizer={', '.join(TRAINED)}")]
     hard_vocab_limit: Annotated[
         bool,
         RUNTIME,
         Formerly(True),
-        ReadIf(("tokenizer",), lambda tokenizer: tokenizer == "bpe", "data.tokenizer=bpe"),
+        ReadIf(("tokenizer",), lambda tokenizer: tokenizer in SIZED, "data.tokenizer=bpe"),
     ]
-    joint_vocab: bool
-    max_tokens: Count
+    joint_vocab: Annotated[bool, OF_BOTH_SIDES]
+    max_tokens: Annotated[Count, OF_BOTH_SIDES]
     tokenizer: Annotated[str, AfterValidator(_tokenizer), Formerly("bpe")]
-    normalization: Annotated[
-        Rule,
-        Formerly(USUAL),
-        ReadIf(("tokenizer",), lambda tokenizer: not is_file(tokenizer), f"data.tokenizer={', '.join(TRAINED)}"),
-    ]
+    normalization: Annotated[Rule, Formerly(USUAL), _NORMALISED]
     lowercase: Annotated[bool, Formerly(False)]
     overlap: Annotated[Literal["keep", "drop"], Formerly("keep")]
-    bleu_tokenizer: Annotated[Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"], Formerly("13a")]
+    bleu_tokenizer: Annotated[
+        Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab"], Formerly("13a"), OF_BOTH_SIDES
+    ]
     train_pairs: Count | None
     valid_pairs: Count | None
     test_pairs: Annotated[Count | None, EVALUATION]
@@ -125,6 +159,10 @@ class Corpus(Group):
 
     def check(self) -> None:
         """Raise UserError, before anything is written, when a file or a language is missing."""
+        if self.side is not None:
+            raise UserError(f"data.side={self.side}: task=translation reads both sides; allowed: null")
+        if self.tokenizer not in TRAINED and not self.tokenizer.endswith(MODEL):
+            raise UserError(f"data.tokenizer={self.tokenizer}: {_OF_PAIRS}")
         if self.src == self.tgt:
             raise UserError(f"data.src and data.tgt must be two languages, got {self.src} for both.")
         if is_file(self.tokenizer):
@@ -138,10 +176,9 @@ class Corpus(Group):
 
     def effective(self) -> Group:
         """Return the corpus with its rule of normalisation, or the digest of an existing tokenizer for its path."""
-        if not is_file(self.tokenizer):
-            return self.model_copy(update={"normalization": self.rule})
-        content = Path(self.tokenizer).expanduser().read_bytes()
-        return self.model_copy(update={"tokenizer": f"sha256:{hashlib.sha256(content).hexdigest()}{MODEL}"})
+        if is_file(self.tokenizer):
+            return self.model_copy(update={"tokenizer": with_digest(self.tokenizer)})
+        return self.model_copy(update={"normalization": self.rule}) if self.is_read("normalization") else self
 
     @property
     def rule(self) -> Rule:
@@ -240,6 +277,16 @@ class Corpus(Group):
     @abc.abstractmethod
     def test_splits(self) -> list[Split]:
         """Return the pairs of each test set that `test` names, in this order."""
+
+
+def _of_pairs(data: object) -> object:
+    if not isinstance(data, Corpus):
+        raise ValueError("allowed: a corpus of sentence pairs with task=translation")
+    return data
+
+
+Parallel = Annotated[InstanceOf[Corpus], BeforeValidator(_of_pairs)]
+"""A field that holds a corpus of sentence pairs, and says so of one that holds other text."""
 
 
 OUTSIDE_THE_VOCABULARY = ("data.max_tokens", "data.bleu_tokenizer", "data.valid_pairs")
