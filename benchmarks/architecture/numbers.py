@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 322,
-    "lines": 50_748,
+    "files over 12 lines": 327,
+    "lines": 51_533,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,
-    "files that name a score": 29,
-    "modules with one importer": 63,
+    "files that name a score": 30,
+    "modules with one importer": 64,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }

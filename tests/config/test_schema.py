@@ -16,6 +16,7 @@ from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import Group, Role
 from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.data.corpus import Corpus
 from tests.shipped import shipped
 
 RUNTIME = {
@@ -38,10 +39,16 @@ OF_CORPUS = {
     "multi30k": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path", "url"}},
     "text": {Role.EVALUATION: set(), Role.RUNTIME: {"train", "valid", "test", "columns"}},
     "mtdata": {Role.EVALUATION: {"test"}, Role.RUNTIME: {"path"}},
+    "documents": {Role.EVALUATION: set(), Role.RUNTIME: {"train", "valid", "test", "separator", "field"}},
+    "huggingface": {
+        Role.EVALUATION: set(),
+        Role.RUNTIME: {"train", "valid", "test", "name", "config", "revision", "field"},
+    },
 }
 """Everything not named here decides the weights. A new field that does not must be put here on purpose."""
 
 CHOICES = [(group, option) for group, options in groups().items() for option in options]
+OF_DOCUMENTS = ("documents", "huggingface")
 OVERLAYS = {
     "model": ("optim.", "schedule.", "training."),
     "data": ("training.",),
@@ -88,7 +95,8 @@ def test_every_field_is_of_exactly_one_kind():
 def test_every_field_of_a_corpus_is_of_exactly_one_kind(kind):
     fields = dict(class_of("data", kind).walk())
     for role, names in OF_CORPUS[kind].items():
-        own = names | {"test_pairs" if role is Role.EVALUATION else "hard_vocab_limit"}
+        unit = "pairs" if issubclass(class_of("data", kind), Corpus) else "documents"
+        own = names | {f"test_{unit}" if role is Role.EVALUATION else "hard_vocab_limit"}
         assert {name for name, given in fields.items() if given is role} == own
 
 
@@ -109,6 +117,10 @@ def test_a_role_in_two_places_would_be_noticed():
 
 @pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_every_option_composes_and_validates(group, option, tmp_path):
+    if option in OF_DOCUMENTS:
+        with pytest.raises(UserError, match=f"data={option}: allowed: a corpus of sentence pairs"):
+            compose([f"data={option}"])
+        return
     composed = compose([f"{group}={option}", *_words(group, option, tmp_path)])
     assert composed.choices[group] == option
     if hasattr(composed.config, "data") and option not in ("mtdata", "text"):

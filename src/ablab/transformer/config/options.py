@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 from ablab.config.options import Option, PartGroup
 from ablab.fields import EVALUATION, Count, Formerly, Group, Positive, ReadIf, Role
 from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.documents.text_corpus import TextCorpus
 
 
 class NormOption(Option):
@@ -198,6 +199,6 @@ PARTS: Mapping[str, PartGroup] = {
     "optim": PartGroup({"": OptimOption}, (*MODEL, "parameters")),
     "loss": PartGroup({"": LossOption}, (*MODEL, "model", "batch", "label_smoothing"), ("training.label_smoothing",)),
     "pruning": PartGroup(PRUNINGS, ("encoder_layers", "decoder_layers", "judge", "rates")),
-    "data": PartGroup({"": Corpus}, is_declared=True),
+    "data": PartGroup({"": Corpus, "documents": TextCorpus, "huggingface": TextCorpus}, is_declared=True),
 }
 """`peak`: the largest learning rate. `total`: `training.max_steps`."""

@@ -1,0 +1,53 @@
+"""A corpus of the user's own files of text."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ablab.errors import UserError
+from ablab.fields import RUNTIME
+from ablab.transformer.data.documents.reading import FILE, check_readable, files_of, is_json, read_documents
+from ablab.transformer.data.documents.text_corpus import HELD_OUT, TextCorpus
+
+
+class Documents(TextCorpus):
+    """Files of text: plain, `.gz` or `.zst`; `.jsonl` has a document in the `field` of each line.
+
+    `train`, `valid` and `test` are files, folders or patterns. `separator`: what parts the documents of other files:
+    `file`, each is one; `blank_line`, `line`, or a line of its own, such as `<|endoftext|>`. Both are runtime, as the
+    digests cover the documents.
+    """
+
+    kind: Literal["documents"]
+    separator: Annotated[str, Field(min_length=1), RUNTIME]
+    field: Annotated[str, Field(min_length=1), RUNTIME]
+
+    def check_places(self) -> None:
+        splits = {split: self._places(split) for split in ("train", *HELD_OUT)}
+        files = []
+        for split, places in splits.items():
+            for place in places:
+                try:
+                    files += files_of([place])
+                except UserError as error:
+                    raise UserError(f"data.{split}={place}: {error}") from None
+        for path in files:
+            check_readable(path)
+        if self.separator != FILE and all(map(is_json, files)):
+            raise UserError(f"data.separator={self.separator}: each line of JSON is a document; allowed: {FILE}")
+
+    def read(self, names: Sequence[str]) -> Iterator[str]:
+        for path in files_of(names):
+            yield from read_documents(path, self.separator, self.field)
+
+    def paths(self, names: Sequence[str]) -> list[Path]:
+        return files_of(names)
+
+    def reading(self) -> Sequence[str | None]:
+        return self.separator, self.field
+
+    def name_of(self, place: str) -> str:
+        """Return the path's last part."""
+        return Path(place).name
