@@ -33,7 +33,11 @@ NEVER = [
 
 
 LIGHT_DATA = {
-    f"ablab.transformer.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata", "scoring")
+    f"ablab.transformer.data.{name}"
+    for name in (
+        *("corpus", "text", "numbers", "multi30k", "mtdata", "scoring", "documents.texts", "documents.own_files"),
+        *("documents.huggingface", "documents.encoding", "documents.tokenizers"),
+    )
 }
 
 HEAVY = {"ablab.report.dashboard.send"}
