@@ -15,13 +15,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 332,
-    "lines": 52_424,
+    "files over 12 lines": 334,
+    "lines": 52_683,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,
     "files that name a score": 30,
-    "modules with one importer": 61,
+    "modules with one importer": 62,
     "class names used twice": 0,
     "files from the command line to the record": 23,
 }
