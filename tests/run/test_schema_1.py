@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ablab.commands.cli import main
-from ablab.store.records import SCHEMA, Record
+from ablab.fields import SCHEMA
+from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from tests.run.conftest import typed
 

@@ -54,7 +54,7 @@ class Events(Tracker):
             path = self._folder / EVENTS
             self._told = {_identity(event) for event in events_of(folder) if event["event"] in ONCE}
             self._file = path.open("ab", buffering=0)
-            self._file.truncate(path.read_bytes().rfind(b"\n") + 1)  # a kill may have torn the last line
+            self._file.truncate(_whole(path))  # a kill may have torn the last line
         except OSError as error:
             self._give_up(error)
         self._append("opened", card=card.model_dump())
@@ -162,3 +162,8 @@ def _identity(content: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _of(of: str) -> dict[str, str]:
     return {"of": of} if of else {}
+
+
+def _whole(path: Path) -> int:
+    """Return the position after the last whole line."""
+    return path.read_bytes().rfind(b"\n") + 1
