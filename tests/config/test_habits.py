@@ -108,7 +108,7 @@ def test_version_and_info_name_versions_and_folders() -> None:
 )
 def test_settings_of_hydra_without_effect_are_refused(word: str) -> None:
     with pytest.raises(UserError, match="has no effect; allowed: hydra/launcher=OPTION"):
-        check_hydra([word])
+        check_hydra([word], ())
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_settings_of_hydra_without_effect_are_refused(word: str) -> None:
 )
 def test_what_hydra_would_refuse_is_refused_in_our_words(word: str, allowed: str) -> None:
     with pytest.raises(UserError, match=allowed) as refused:
-        check_hydra([word])
+        check_hydra([word], ())
     assert "\n" not in str(refused.value)
 
 
 def test_settings_that_a_study_reads_are_taken() -> None:
-    check_hydra(["hydra.launcher.jobs=2"])
+    check_hydra(["hydra.launcher.jobs=2"], ())

@@ -131,9 +131,10 @@ def test_what_the_command_line_prints_of_it_has_no_other_fields(folder, capsys):
     assert yaml.safe_load(capsys.readouterr().out)["outputs"] == "outputs/smoke"
 
 
-def test_check_refuses_it_in_a_line(folder, capsys):
-    assert main(["check", "task=toy"]) == 2
-    assert "allowed: task=translation" in capsys.readouterr().err
+def test_check_tries_it_out_and_keeps_nothing(folder, capsys):
+    assert main(["check", "task=toy"]) == 0
+    assert "works  one arm" in capsys.readouterr().out
+    assert not list(Path("outputs").glob("runs/*"))
 
 
 @pytest.mark.parametrize("verb", ["prune", "translate", "analyse", "export"])
