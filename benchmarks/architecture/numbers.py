@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 from benchmarks.architecture.names import RUN
 from benchmarks.architecture.sources import SOURCES, definition, imports_of, modules, package, tree
@@ -16,7 +17,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 334,
-    "lines": 52_683,
+    "lines": 52_688,
     "entries at the top": 24,
     "arrows between rooms": 223,
     "floors": 12,
@@ -57,7 +58,14 @@ def _is_own(module: str) -> bool:
 
 
 def _entries() -> list[str]:
-    return [path.name for path in (SOURCES / "ablab").iterdir() if path.name != "__pycache__"]
+    return list(
+        {path.relative_to(SOURCES / "ablab").parts[0] for path in (SOURCES / "ablab").rglob("*.*") if _is_source(path)}
+    )
+
+
+def _is_source(path: Path) -> bool:
+    """Return whether a file is not what Python left, as it does in folders of packages that are gone."""
+    return path.is_file() and path.parent.name != "__pycache__"
 
 
 def rooms() -> dict[str, set[str]]:
