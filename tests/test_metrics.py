@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from ablab.store.metrics import MetricsFile, read_metrics
-from ablab.transformer.stages.callbacks import COLUMNS
+from ablab.transformer.stages.callbacks import columns_of
+from ablab.transformer.translation.validation import TranslationValidation
+
+COLUMNS = columns_of(TranslationValidation)
 
 
 def _write(path: Path, steps: list[int], from_step: int = 0) -> None:

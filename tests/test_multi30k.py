@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ablab.config import compose
-from ablab.transformer.build import build_steps
 from ablab.transformer.data.prepared import prepare
+from ablab.transformer.translation.training import build_steps
 
 FOLDER = os.environ.get("ABLAB_MULTI30K")
 

@@ -37,7 +37,7 @@ RUN = (
     ),
     Step(
         "stage: before training",
-        "ablab.transformer.stages.train.prepare_training",
+        "ablab.transformer.translation.training.prepare_training",
         (
             Step("prepare", "ablab.transformer.data.prepared.prepare"),
             Step("build", "ablab.transformer.build.training.build_start"),
@@ -48,7 +48,7 @@ RUN = (
         "ablab.transformer.stages.train.train",
         (
             Step("fit", "ablab.transformer.training.trainer.fit"),
-            Step("one step", "ablab.transformer.training.module.TranslationModule.training_step"),
+            Step("one step", "ablab.transformer.training.module.TrainingModule.training_step"),
             Step("between steps", "ablab.transformer.training.loop.TrainingLoop.on_train_batch_end"),
             Step("select", "ablab.transformer.training.checkpoints.Checkpoints.choose"),
             Step("record", "ablab.store.run_folder.RunFolder.write_record"),
@@ -56,7 +56,7 @@ RUN = (
     ),
     Step(
         "stage: evaluation",
-        "ablab.transformer.stages.evaluate.evaluate",
+        "ablab.transformer.translation.evaluate.evaluate",
         (
             Step("translate", "ablab.transformer.decoding.translator.Translator"),
             Step("score", "ablab.transformer.data.scoring.score"),
@@ -65,7 +65,7 @@ RUN = (
     ),
     Step(
         "stage: pruning curve",
-        "ablab.transformer.stages.prune_curve.prune_curve",
+        "ablab.transformer.translation.prune_curve.prune_curve",
         (
             Step("choose layers", "ablab.transformer.build.pruning.build_strategy"),
             Step("remove layers", "ablab.transformer.pruning.surgery.prune"),
@@ -168,7 +168,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where is Adam kept from stepping layers that were skipped?",
         (
-            "ablab.transformer.training.module.TranslationModule.training_step",
+            "ablab.transformer.training.module.TrainingModule.training_step",
             "ablab.transformer.training.distributed.ProcessGroup.add_up",
         ),
     ),
@@ -207,9 +207,9 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where is it decided what an analysis makes, and where is it made?",
         (
-            "ablab.transformer.stages.analyses.wanted",
-            "ablab.transformer.stages.analyse.MAKERS",
-            "ablab.transformer.stages.analyse.LOOKS",
+            "ablab.transformer.translation.analyses.wanted",
+            "ablab.transformer.translation.analyse.MAKERS",
+            "ablab.transformer.translation.analyse.LOOKS",
         ),
     ),
     (
@@ -244,7 +244,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Where is the training loss computed?",
         (
             "ablab.transformer.training.loss.token_loss",
-            "ablab.transformer.training.module.TranslationModule.training_step",
+            "ablab.transformer.training.module.TrainingModule.training_step",
         ),
     ),
     (
@@ -253,7 +253,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Where is test BLEU computed?",
-        ("ablab.transformer.stages.evaluate.evaluate", "ablab.transformer.data.scoring.score"),
+        ("ablab.transformer.translation.evaluate.evaluate", "ablab.transformer.data.scoring.score"),
     ),
     (
         "Where are layers removed from a trained model?",

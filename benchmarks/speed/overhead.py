@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from ablab.commands.cli import main as ablab
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.module import TrainingModule
 from benchmarks.speed.field import Field
 
 
@@ -19,14 +19,14 @@ def main() -> None:
     options, field = Field.typed(steps="300")
     steps = int(options["steps"])
     begun, ended = [], []
-    step = TranslationModule.training_step
+    step = TrainingModule.training_step
 
-    def timed(self: TranslationModule, *arguments: object) -> None:
+    def timed(self: TrainingModule, *arguments: object) -> None:
         begun.append(time.perf_counter())
         step(self, *arguments)  # type: ignore[arg-type]
         ended.append(time.perf_counter())
 
-    TranslationModule.training_step = timed  # type: ignore[method-assign,assignment]
+    TrainingModule.training_step = timed  # type: ignore[method-assign,assignment]
     with tempfile.TemporaryDirectory() as folder:
         short = ["data.valid_pairs=4", "data.test_pairs=4", f"training.max_steps={steps}", "pruning=none"]
         run = ["data=multi30k", *field.words, *short, f"training.valid_every={steps}", "trainer.progress=false"]

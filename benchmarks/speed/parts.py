@@ -18,7 +18,6 @@ from ablab.config import compose
 from ablab.text import aligned
 from ablab.tracking.console import Console
 from ablab.transformer.build import build_model
-from ablab.transformer.build.training import build_steps
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.data.steps import TrainingSteps
@@ -27,6 +26,7 @@ from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.training.loss import token_loss
+from ablab.transformer.translation.training import build_steps
 from benchmarks.speed.field import Field
 from benchmarks.speed.machine import name_of_machine
 

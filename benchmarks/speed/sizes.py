@@ -100,11 +100,11 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
     from ablab.config import compose
     from ablab.tasks.plan import plan
     from ablab.transformer.build import build_model
-    from ablab.transformer.build.training import build_steps
     from ablab.transformer.data.prepared import prepare
     from ablab.transformer.stages.dry_run import dry_run
     from ablab.transformer.training.checkpoints import Checkpoints
     from ablab.transformer.training.cost import flops_per_token, product_speed
+    from ablab.transformer.translation.training import build_steps
 
     planned = plan(compose(words))
     prepared = prepare(planned.config.data, planned.outputs / "corpora", lambda _: None)

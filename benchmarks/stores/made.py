@@ -24,7 +24,10 @@ from ablab.study.ledger import register
 from ablab.study.study import Cell, Study
 from ablab.tasks.identity import condition_id
 from ablab.transformer.data.scoring import corpus_bleu, score
-from ablab.transformer.stages.callbacks import COLUMNS
+from ablab.transformer.stages.callbacks import columns_of
+from ablab.transformer.translation.validation import TranslationValidation
+
+COLUMNS = columns_of(TranslationValidation)
 
 WORDS = [
     "the",

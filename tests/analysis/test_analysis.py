@@ -17,7 +17,7 @@ from ablab.transformer.analysis import (
 from ablab.transformer.model.attention import attend
 from ablab.transformer.model.norms import ScaleNorm
 from ablab.transformer.model.residual import PreNorm, Sandwich
-from ablab.transformer.stages.analyses import SITES
+from ablab.transformer.translation.analyses import SITES
 from tests.model.arms import build, source, stir, target
 
 SRC, TGT = source(5, 3), target(4, 6)

@@ -14,7 +14,7 @@ from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities, similarity
 from ablab.transformer.model.positions import sinusoid
 from ablab.transformer.model.tokens import BOS
-from ablab.transformer.stages.analyses import SITES
+from ablab.transformer.translation.analyses import SITES
 from tests.model.arms import build, source, stir
 
 SRC, IDS = source(5), [4, 9, 7, 12]

@@ -5,8 +5,8 @@ import pytest
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.transformer.contracts import of_model
-from ablab.transformer.contracts.laws import BrokenError
+from ablab.transformer.translation.contracts import of_model
+from ablab.transformer.translation.contracts.laws import BrokenError
 from ablab.transformer.translation.verbs.check import _broken
 from tests.parts.conftest import DYT, study
 

@@ -36,9 +36,9 @@ ARM = (
 """Whatever can be on is on."""
 
 STAGES = {
-    "training": ("ablab.transformer.stages.train.prepare_training", "ablab.transformer.stages.train.train"),
-    "evaluation": ("ablab.transformer.stages.evaluate.evaluate",),
-    "curve": ("ablab.transformer.stages.prune_curve.measure",),
+    "training": ("ablab.transformer.translation.training.prepare_training", "ablab.transformer.stages.train.train"),
+    "evaluation": ("ablab.transformer.translation.evaluate.evaluate",),
+    "curve": ("ablab.transformer.translation.prune_curve.measure",),
 }
 
 
@@ -96,8 +96,8 @@ def _listed(name: str, stage: str | None = None) -> bool:
 @pytest.fixture(scope="module")
 def called(tmp_path_factory) -> dict[str, set[str]]:
     """By stage, what one run of all stages calls."""
-    importlib.import_module("ablab.transformer.stages.train")
-    importlib.import_module("ablab.transformer.stages.prune_curve")
+    importlib.import_module("ablab.transformer.translation.training")
+    importlib.import_module("ablab.transformer.translation.prune_curve")
     found: dict[str, set[str]] = {stage: set() for stage in STAGES}
     with pytest.MonkeyPatch.context() as patch:
         for stage, places in STAGES.items():
@@ -105,7 +105,7 @@ def called(tmp_path_factory) -> dict[str, set[str]]:
                 patch.setattr(place, _wrapped(_resolved(place), found[stage]))
         # Pictures and checks of shapes take longest, and nobody looks at them here.
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-        patch.setattr("ablab.transformer.stages.callbacks.AttentionMapCallback.on_validation", lambda *_: None)
+        patch.setattr("ablab.transformer.translation.callbacks.AttentionMapCallback.on_validation", lambda *_: None)
         assert typed(*ARM, f"outputs={tmp_path_factory.mktemp('called')}").code == 0
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from ablab.config import compose
 from ablab.transformer.data.scoring import score
 from ablab.transformer.pruning.curve_files import COLUMNS
-from ablab.transformer.stages.prune_curve import label
+from ablab.transformer.translation.prune_curve import label
 from tests.pruning.conftest import pruned, the_run
 
 
@@ -117,7 +117,9 @@ def test_a_search_never_sees_the_test_set(deep, monkeypatch):
     run = the_run(deep)
     words = ("pruning=search", "pruning.curves=[decoder]", "save=none")
     assert pruned(deep, *words).code == 0
-    monkeypatch.setattr("ablab.transformer.stages.evaluate.score", lambda *texts: replace(score(*texts), bleu=99.0))
+    monkeypatch.setattr(
+        "ablab.transformer.translation.evaluate.score", lambda *texts: replace(score(*texts), bleu=99.0)
+    )
     assert pruned(deep, *words, "decoding.beam_size=2").code == 0
     one, other = (c for c in run.curves() if (c.label, c.settings["pruning"].get("curves")) == ("search", ["decoder"]))
     assert one.curve_id != other.curve_id
@@ -127,15 +129,15 @@ def test_a_search_never_sees_the_test_set(deep, monkeypatch):
 
 def test_nothing_is_measured_twice(deep, monkeypatch):
     pruned(deep, "pruning=last", "pruning.curves=[decoder]", "save=none")
-    monkeypatch.setattr("ablab.transformer.stages.prune_curve.measure", _never)
+    monkeypatch.setattr("ablab.transformer.translation.prune_curve.measure", _never)
     said = pruned(deep, "pruning=last", "pruning.curves=[decoder]", "save=none")
     assert said.code == 0
     assert "nothing is measured again" in said.out
 
 
 def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
-    from ablab.transformer.stages import prune_curve as measure
-    from ablab.transformer.stages.evaluate import Evaluator
+    from ablab.transformer.translation import prune_curve as measure
+    from ablab.transformer.translation.evaluate import Evaluator
 
     def until_the_race(*_):
         raise KeyboardInterrupt

@@ -19,8 +19,8 @@ from ablab.transformer.pruning.curve_files import HEAD_COLUMNS
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import ModelCard, find_model, of_run
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.stages.callbacks import TrackerCallback
-from ablab.transformer.training.validation import Validator
+from ablab.transformer.translation.callbacks import CurveCallback
+from ablab.transformer.translation.validation import Validator
 from tests.pruning.conftest import pruned, the_run
 from tests.run.conftest import make_store
 
@@ -151,8 +151,8 @@ def test_what_cannot_be_is_said_in_one_line(line, deep, capsys):
 
 @pytest.mark.slow
 def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
-    from ablab.transformer.stages import prune_curve
-    from ablab.transformer.stages.evaluate import Evaluator
+    from ablab.transformer.translation import prune_curve
+    from ablab.transformer.translation.evaluate import Evaluator
 
     def until_the_race(*_):
         raise KeyboardInterrupt
@@ -192,7 +192,7 @@ class Noted:
 def test_a_tracker_gets_an_axis_of_heads(deep, small):
     (curve,) = [curve for curve in head_curves(the_run(deep)) if curve.label == "importance"]
     noted = Noted()
-    TrackerCallback(noted, Path("metrics.csv")).on_curve(1, curve, Path("heads_quality.png"))
+    CurveCallback(noted).on_curve(1, curve, Path("heads_quality.png"))
     columns, table = noted.tables["pruning/heads/importance"]
     assert tuple(columns) == HEAD_COLUMNS
     assert {len(row) for row in table} == {len(columns)}

@@ -11,9 +11,9 @@ from ablab.transformer.model.heads import sharing_tensors
 from ablab.transformer.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
 from ablab.transformer.pruning.search import HeadSearch
 from ablab.transformer.pruning.surgery import prune, prune_head_weights
-from ablab.transformer.stages.prune_curve import whole_heads
 from ablab.transformer.training.head_importance import head_importance
 from ablab.transformer.training.loss import token_loss
+from ablab.transformer.translation.prune_curve import whole_heads
 from tests.model.arms import EVALUATED_ARMS, Arm, source, target
 from tests.pruning.test_surgery import LEARNED, assert_same, outputs, stirred
 

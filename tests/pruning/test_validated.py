@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.transformer.pruning.strategies import Kept
-from ablab.transformer.stages.prune_curve import Validated
+from ablab.transformer.translation.prune_curve import Validated
 from tests.model.arms import build
 
 ONE, TWO = Kept((0, 1), (1,)), Kept((0, 1), (0, 2))

@@ -18,7 +18,10 @@ from ablab.study.definition import define
 from ablab.study.study import Cell, Study
 from ablab.tasks.identity import condition_id, evaluation_id
 from ablab.transformer.data.scoring import Scores, score
-from ablab.transformer.stages.callbacks import COLUMNS
+from ablab.transformer.stages.callbacks import columns_of
+from ablab.transformer.translation.validation import TranslationValidation
+
+COLUMNS = columns_of(TranslationValidation)
 
 WORDS = (
     *("the", "a", "man", "woman", "dog", "child", "red", "blue", "runs", "sits", "on", "in", "street", "park"),

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 from ablab.config import compose
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.transformer.build import build_steps
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.stages.callbacks import MetricsCallback
+from ablab.transformer.translation.training import build_steps
 from tests.run.conftest import TINY, typed
 
 FRESH = multiprocessing.get_context("forkserver")
@@ -109,7 +109,7 @@ def started(outputs: Path, at: int) -> tuple[Any, int]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> RunFolder:
-    FRESH.set_forkserver_preload(["ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train"])
+    FRESH.set_forkserver_preload(["ablab.transformer.translation.prune_curve", "ablab.transformer.stages.train"])
     outputs = tmp_path_factory.mktemp("alone")
     assert typed(*LINE, ONE, f"outputs={outputs}").code == 0
     return the_run(outputs)

@@ -50,10 +50,10 @@ LINE = (
 
 KILLS = {
     # where -> (what is replaced, how often it is passed before, before or after it acts)
-    "mid-epoch": ("ablab.transformer.training.module.TranslationModule.training_step", 22, "before"),
-    "mid-accumulation": ("ablab.transformer.training.module.TranslationModule.manual_backward", 37, "before"),
-    "with a validation due": ("ablab.transformer.training.module.TranslationModule.training_step", 29, "after"),
-    "during validation": ("ablab.transformer.training.validation.Validator._translate", 1, "after"),
+    "mid-epoch": ("ablab.transformer.training.module.TrainingModule.training_step", 22, "before"),
+    "mid-accumulation": ("ablab.transformer.training.module.TrainingModule.manual_backward", 37, "before"),
+    "with a validation due": ("ablab.transformer.training.module.TrainingModule.training_step", 29, "after"),
+    "during validation": ("ablab.transformer.translation.validation.Validator._translate", 1, "after"),
     "between snapshot and checkpoint": ("ablab.transformer.training.checkpoints.Checkpoints.save_last", 4, "before"),
     "between validated weights and checkpoint": (
         "ablab.transformer.training.checkpoints.Checkpoints.save_last",
@@ -64,7 +64,7 @@ KILLS = {
     "between checkpoint and tidying up": ("ablab.transformer.training.checkpoints.Checkpoints.save_last", 5, "after"),
     "between validation and the next step": ("ablab.transformer.training.checkpoints.Checkpoints.save", 2, "after"),
     "telling the callbacks": ("ablab.transformer.stages.callbacks.MetricsCallback.on_validation", 1, "after"),
-    "drawing attention": ("ablab.transformer.stages.callbacks.draw_attention", 0, "before"),
+    "drawing attention": ("ablab.transformer.translation.callbacks.draw_attention", 0, "before"),
     "after the last checkpoint": ("ablab.transformer.training.checkpoints.Checkpoints.choose", 0, "before"),
     "between selection and record": ("ablab.store.run_folder.RunFolder.write_record", 0, "before"),
     "with the record written and not entered": ("ablab.store.register.Register.append", 0, "before"),
@@ -118,7 +118,7 @@ def the_run(outputs):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     FRESH.set_forkserver_preload(
-        ["ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train", "tests.run.test_kills"]
+        ["ablab.transformer.translation.prune_curve", "ablab.transformer.stages.train", "tests.run.test_kills"]
     )
     outputs = tmp_path_factory.mktemp("undisturbed")
     assert typed(*LINE, f"outputs={outputs}").code == 0
@@ -183,7 +183,7 @@ def test_a_kill_costs_minutes_and_not_the_steps_since_the_last_validation(undist
     """Training goes on from a step that has no validation and no snapshot."""
     shutil.copytree(undisturbed.outputs / "corpora", tmp_path / "corpora")
     line = (*LINE, f"outputs={tmp_path}")
-    moment = ("ablab.transformer.training.module.TranslationModule.training_step", 27, "before")
+    moment = ("ablab.transformer.training.module.TrainingModule.training_step", 27, "before")
     killed(moment, (*line, "trainer.checkpoint_every=0.1"), hurried=True)
     said = typed(*line)
     assert said.code == 0

@@ -170,7 +170,9 @@ def test_judging_by_other_code_than_that_of_the_run_is_said_and_on_record(store,
     evaluations = _evaluations(store.run)
     changed = _other("evaluation", store, "beam_search")
     monkeypatch.setattr("ablab.code.differences.code", lambda stage, recipe: changed)
-    monkeypatch.setattr("ablab.transformer.stages.evaluate.code", lambda stage, recipe: {"evaluation": changed}[stage])
+    monkeypatch.setattr(
+        "ablab.transformer.translation.evaluate.code", lambda stage, recipe: {"evaluation": changed}[stage]
+    )
     out = typed(*store.words, "decoding.beam_size=3").out
     assert out.count("Judged by other code than when it was trained: code differs in beam_search (evaluation)") == 1
     (added,) = _evaluations(store.run) - evaluations

@@ -17,10 +17,10 @@ from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.build import load_model
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.pruning.saved_model import of_run
-from ablab.transformer.stages import analyse as look
-from ablab.transformer.stages.analyses import SITES
 from ablab.transformer.training.callbacks import Callback
-from ablab.transformer.training.validation import true_loss
+from ablab.transformer.translation import analyse as look
+from ablab.transformer.translation.analyses import SITES
+from ablab.transformer.translation.validation import loss_of_pairs
 from tests.run.conftest import Said, make_store, typed
 
 PAIRS = [f"attention_{number}" for number in (1, 2, 3, 4)]
@@ -135,7 +135,7 @@ def test_importance_is_the_validation_loss_without_the_head_less_that_on_record(
         for attention, row in zip(attentions(model, site), values, strict=True):
             for head, gained in enumerate(row):
                 with masked(attention, head):
-                    without = true_loss(model, *valid)
+                    without = loss_of_pairs(model, *valid)
                 assert gained == pytest.approx(without - run.record().selected.scores["loss"], abs=2e-5)
 
 
@@ -162,7 +162,7 @@ def test_nothing_is_computed_twice_and_the_order_of_runs_is_nothing(analysed, ou
     told = analyse(outputs, f"runs={','.join(reversed(ids(outputs).split(',')))}", "heads=true", "sentences=100000")
     assert told.code == 0
     assert artefacts(outputs) == artefacts(analysed[0])
-    monkeypatch.setattr("ablab.transformer.stages.analyse.add_artefacts", None)
+    monkeypatch.setattr("ablab.transformer.translation.analyse.add_artefacts", None)
     again = analyse(outputs, f"run={scalenorm(outputs).run_id}", "heads=true", "sentences=100000")
     assert again.code == 0
     assert "nothing is computed again" in again.out
@@ -241,7 +241,7 @@ def test_quality_by_length_needs_no_model(outputs, monkeypatch):
     assert analyse(outputs, f"run={run.run_id}").code == 0
     first = comparable_artefacts(run.artefacts)["bleu_by_length"]
     (run.artefacts / "bleu_by_length.json").unlink()
-    monkeypatch.setattr("ablab.transformer.stages.opened.load_model", None)
+    monkeypatch.setattr("ablab.transformer.translation.opened.load_model", None)
     assert analyse(outputs, f"run={run.run_id}").code == 0
     assert comparable_artefacts(run.artefacts)["bleu_by_length"].series == first.series
 

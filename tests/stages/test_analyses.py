@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ablab.transformer.stages.analyses import LONGEST, readable_pairs
+from ablab.transformer.translation.analyses import LONGEST, readable_pairs
 
 
 def bytes_of(pair):

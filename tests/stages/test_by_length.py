@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from ablab.transformer.data.scoring import sentence_statistics
-from ablab.transformer.stages.by_length import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
+from ablab.transformer.translation.by_length import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 

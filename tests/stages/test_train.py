@@ -9,22 +9,24 @@ from torch._dynamo.testing import CompileCounter
 from ablab.config import compose
 from ablab.transformer.data.prepared import PerCharacter
 from ablab.transformer.stages import train
-from ablab.transformer.training.callbacks import Callbacks
+from ablab.transformer.training.callbacks import Callback, Callbacks
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.training.validation import Samples
+from ablab.transformer.translation.training import TranslationTrainable
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 
-class Looking:
+class Looking(Callback):
     """In place of what looks at the model: uses compiled code that has not been compiled yet."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self) -> None:
         self.compiled = torch.compile(torch.neg, backend=COUNTER)
 
-    def __call__(self, model: object, step: int) -> tuple[Validation, list[str]]:
+    def __call__(self, model: object, step: int) -> tuple[Validation, Samples]:
         self.compiled(torch.ones(2))
-        return Validation(step, 2.0, 10.0), []
+        return Validation(step, 2.0, 10.0), Samples()
 
-    def complete(self, state: TrainingState) -> None:
+    def on_over(self, state: TrainingState) -> None:
         self(None, state.step)
 
 
@@ -36,18 +38,21 @@ def work(monkeypatch):
     """A training that has reached its last step."""
     torch.compiler.reset()
     COUNTER.clear()
-    monkeypatch.setattr(train, "Validator", Looking)
-    monkeypatch.setattr(train, "AttentionMapCallback", Looking)
     monkeypatch.setattr(train, "build_ends", lambda *_: SimpleNamespace(reached=lambda _: "steps"))
     model = torch.nn.Linear(1, 1)
     config = compose(["trainer.compile=true"]).config
     chosen = {"weights": model.state_dict(), "steps": [1, 2], "sha256": None}
+    trainable = TranslationTrainable(
+        config, SimpleNamespace(valid_per_character=PerCharacter(tokens=0.25, unknown=0.0)), None
+    )
+    monkeypatch.setattr(trainable, "validator", Looking)
+    monkeypatch.setattr(trainable, "callbacks", lambda *_: [Looking()])
     return SimpleNamespace(
+        trainable=trainable,
         model=model,
         state=TrainingState(step=2),
         steps=None,
-        prepared=SimpleNamespace(valid_per_character=PerCharacter(tokens=0.25, unknown=0.0)),
-        planned=SimpleNamespace(config=config, folder=SimpleNamespace(artefacts=None)),
+        planned=SimpleNamespace(config=config, folder=None),
         checkpoints=SimpleNamespace(
             choose=lambda state, validate: SimpleNamespace(**chosen, validation=validate(chosen["weights"]))
         ),

@@ -114,7 +114,9 @@ def test_the_run_is_closed_and_has_not_failed(tracked):
     assert [event["failed"] for event in tracked.seen.kind("closed")] == [False]
 
 
-@pytest.mark.parametrize("where", ["ablab.transformer.stages.train.fit", "ablab.transformer.stages.evaluate.evaluate"])
+@pytest.mark.parametrize(
+    "where", ["ablab.transformer.stages.train.fit", "ablab.transformer.translation.evaluate.evaluate"]
+)
 def test_a_run_that_raises_is_closed_as_failed(where, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("out of order")

@@ -12,7 +12,7 @@ from ablab.store.run_folder import LAST, PREVIOUS
 from ablab.transformer.training.checkpoints import Checkpoints, _keep, load_last
 from ablab.transformer.training.selection import Selection
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 STEPS = 5
 
@@ -103,7 +103,7 @@ def test_a_damaged_candidate_counts_as_a_damaged_state(damage, folder):
 def test_the_damaged_state_never_takes_the_place_of_the_whole_one(folder):
     flipped(folder / LAST, 0.5)
     checkpoints = Checkpoints(folder, Selection("averaged", "bleu", 3, 1), None)
-    state = TrainingState.from_dict(checkpoints.load_last()["course"])
+    state = TrainingState.from_dict(checkpoints.load_last()["course"], Validation)
     assert state.step == STEPS - 1
     before = (folder / PREVIOUS).read_bytes()
     state.step = STEPS
@@ -144,7 +144,7 @@ def test_the_digest_of_the_choice_is_that_of_its_file(folder):
     from ablab.files import sha256
 
     checkpoints = Checkpoints(folder, Selection("averaged", "bleu", 3, 1), None)
-    state = TrainingState.from_dict(checkpoints.load_last()["course"])
+    state = TrainingState.from_dict(checkpoints.load_last()["course"], Validation)
     chosen = checkpoints.choose(state, lambda _: Validation(STEPS, 1.0, 9.0))
     assert chosen.sha256 == sha256(folder / "selected.safetensors")
     assert load_file(folder / "selected.safetensors")["w"][0] == 4

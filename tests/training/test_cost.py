@@ -11,7 +11,7 @@ from ablab.transformer.model.streams import reseed
 from ablab.transformer.training import cost
 from ablab.transformer.training.cost import ProductTimer, flops_per_token
 from ablab.transformer.training.loss import token_loss
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import TrainingState
 from tests.model.arms import NO_DROPOUT, build, source, target
 
@@ -36,7 +36,7 @@ def test_operations_of_a_token_are_those_of_the_products_that_pytorch_runs(norm,
     counted = counter.get_flop_counts()["Global"]
 
     state = TrainingState()
-    state.count(1, batch.tokens, TranslationModule(model, None)._ran())
+    state.count(1, batch.tokens, TrainingModule(model, None)._ran())
     shares = state.layer_shares()
     assert any(0 in of_stack for of_stack in shares.values()) == (changes is HALVES)
     found = flops_per_token(model, 18 / 12, shares) * batch.tokens

@@ -11,9 +11,10 @@ from ablab.transformer.training import loop
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.distributed import ALONE
 from ablab.transformer.training.loop import TrainingLoop, TrainingResult
-from ablab.transformer.training.module import StepReport, TranslationModule
+from ablab.transformer.training.module import StepReport, TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.training.validation import Samples
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 STEP, QUEUED, VALIDATING = 1.0, 8.0, 100.0
 """Seconds: of a step as the processor sees it, of what a device still has to do when it is asked, of a validation."""
@@ -51,7 +52,7 @@ class Ears(Callback):
     def on_log(self, measurements) -> None:
         self.looks.append(asdict(measurements))
 
-    def on_validation(self, validation, translations, is_best) -> None:
+    def on_validation(self, validation, samples, is_best) -> None:
         self.validations.append(validation)
 
 
@@ -76,9 +77,9 @@ def train(monkeypatch, seconds_apart: float = 1e9, valid_loss: float = 2.0):
 
     def validate(model, step):
         clock.now += VALIDATING
-        return Validation(step, valid_loss, 10.0), []
+        return Validation(step, valid_loss, 10.0), Samples()
 
-    class Module(TranslationModule):
+    class Module(TrainingModule):
         """Its reports are given to it."""
 
         def __init__(self) -> None:

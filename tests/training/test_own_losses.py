@@ -9,12 +9,12 @@ from ablab.config import compose
 from ablab.errors import UserError
 from ablab.tasks.identity import recipe
 from ablab.transformer.build.training import build_objective
-from ablab.transformer.contracts import of_losses
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.training import loss as loss_module
 from ablab.transformer.training.loss import cross_entropy, predict, sum_over_tokens, token_loss
 from ablab.transformer.training.state import TrainingState
+from ablab.transformer.translation.contracts import of_losses
 from ablab.transformer.translation.verbs.check import _broken
 from tests.model.arms import NO_DROPOUT, build, source, target
 from tests.parts.conftest import study

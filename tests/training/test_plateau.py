@@ -11,7 +11,7 @@ from ablab.config import compose
 from ablab.transformer.build import build_objective
 from ablab.transformer.training.schedules import plateau
 from ablab.transformer.training.state import Plateau, TrainingState, ValDecay
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 RATES = {"peak": 1.0, "decay": 0.5}
 # Few values, so that equal scores, which are no better, are frequent.

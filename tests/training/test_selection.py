@@ -11,7 +11,7 @@ from ablab.store.run_folder import SELECTED
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.selection import Selection, average, why_diverged
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 SELECTS = ("averaged", "averaged_last", "best_or_averaged", "best", "last")
 
@@ -165,7 +165,7 @@ def test_what_was_validated_is_not_validated_again(tmp_path):
 def test_a_kill_before_the_state_is_written_takes_nothing_that_the_state_before_needs(tmp_path, monkeypatch):
     """After it, training goes on from step 4, and may end there: by a clock, say."""
     checkpoints, state = trained(tmp_path, "averaged_last", 1.0, 1.0, 1.0, 1.0)
-    before = TrainingState.from_dict(state.as_dict())
+    before = TrainingState.from_dict(state.as_dict(), Validation)
 
     def killed(*_):
         raise KeyboardInterrupt

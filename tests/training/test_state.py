@@ -8,7 +8,8 @@ from ablab.store.records import Stretch
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.selection import Selection
 from ablab.transformer.training.state import Plateau, StopCriteria, TrainingState
-from ablab.transformer.training.validation import Validation, best
+from ablab.transformer.training.validation import best
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 
 def _course(bleus, losses=None):
@@ -16,7 +17,7 @@ def _course(bleus, losses=None):
     validations = [
         Validation(10 * (i + 1), loss, bleu) for i, (bleu, loss) in enumerate(zip(bleus, losses, strict=True))
     ]
-    return TrainingState(step=10 * len(bleus), seconds=100.0, tokens=1000, validations=validations)
+    return TrainingState(step=10 * len(bleus), seconds=100.0, tokens=1000, validations=validations, kind=Validation)
 
 
 def test_best_is_the_first_of_equals_and_equal_bleu_is_ordered_by_loss():
@@ -49,10 +50,9 @@ def test_each_end_on_its_own():
 
 def test_a_course_survives_a_checkpoint():
     state = _course([1.0, 2.0])
-    assert TrainingState.from_dict(state.as_dict()) == state
-    assert (
-        TrainingState.from_dict({key: value for key, value in state.as_dict().items() if key != "stretches"}) == state
-    )
+    assert TrainingState.from_dict(state.as_dict(), Validation) == state
+    older = {key: value for key, value in state.as_dict().items() if key != "stretches"}
+    assert TrainingState.from_dict(older, Validation) == state
 
 
 def _stretch(first, **changes):
@@ -83,5 +83,5 @@ def test_the_last_state_loads_without_running_code(tmp_path):
     optimizer.step()
     checkpoints.save_last({"w": parameter.detach()}, optimizer.state_dict(), _course([1.0]), {})
     loaded = checkpoints.load_last()
-    assert TrainingState.from_dict(loaded["course"]) == _course([1.0])
+    assert TrainingState.from_dict(loaded["course"], Validation) == _course([1.0])
     assert loaded["optimizer"]["state"][0]["exp_avg"].tolist() == optimizer.state_dict()["state"][0]["exp_avg"].tolist()

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from ablab.transformer.data.batches import Sentences, collate
 from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.model.tokens import SPECIAL
-from ablab.transformer.training import validation
-from ablab.transformer.training.validation import Validator, spread_loss
+from ablab.transformer.translation import validation
+from ablab.transformer.translation.validation import Validator, spread_loss
 from tests.model.arms import ALL_RATES, NO_DROPOUT, VOCAB, build, stir
 
 NOTHING_DROPS = {

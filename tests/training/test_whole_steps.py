@@ -20,10 +20,11 @@ from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD, SPECIAL
 from ablab.transformer.training.callbacks import Callback
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
 from ablab.transformer.training.trainer import fit
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.training.validation import Samples
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 SEED, STEPS, VOCAB, D_MODEL, WARMUP, SMOOTHING = 3, 6, 24, 16, 3, 0.1
 BETA1, BETA2, EPS, CLIP = 0.8, 0.95, 1e-3, 1.2
@@ -68,7 +69,7 @@ def training_steps() -> TrainingSteps:
 class Notes(Callback):
     """Writes down the state after every step."""
 
-    def __init__(self, module: TranslationModule) -> None:
+    def __init__(self, module: TrainingModule) -> None:
         self.module, self.states = module, []
 
     def on_step(self, state: TrainingState, total_steps: int | None) -> None:
@@ -85,10 +86,10 @@ def through_lightning(config, model, steps, folder) -> list[State]:
     def validate(model, step):
         with evaluating(model), torch.no_grad():
             model(steps[0][0].src, steps[0][0].tgt)
-        return Validation(step, 2.0, 10.0), []
+        return Validation(step, 2.0, 10.0), Samples()
 
     state = TrainingState()
-    module = TranslationModule(model, build_objective(config, state))
+    module = TrainingModule(model, build_objective(config, state))
     notes = Notes(module)
     ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", schedule=None)
     outcome = fit(

@@ -10,8 +10,8 @@ import torch.distributed as dist
 from ablab.errors import LostError
 from ablab.store.failures import kind_of
 from ablab.transformer.training import workers
-from ablab.transformer.training.validation import Validation
 from ablab.transformer.training.workers import Worker, WorkerGroup, lead
+from ablab.transformer.translation.validation import TranslationValidation as Validation
 
 
 class Wrong:
@@ -96,7 +96,7 @@ def test_a_worker_hears_the_scores_that_may_decide_the_learning_rate(ends):
     leader, worker = ends
     validation = Validation(10, 0.1, 22.5, at_limit=3)
     leader.go_on(validation)
-    (heard,) = worker.hear()
+    (heard,) = worker.hear(Validation)
     assert heard.step == 10
     assert all(heard.order(monitor) == validation.order(monitor) for monitor in ("loss", "bleu"))
 
@@ -104,6 +104,6 @@ def test_a_worker_hears_the_scores_that_may_decide_the_learning_rate(ends):
 def test_a_worker_hears_of_a_step_without_validation_and_of_the_end(ends):
     leader, worker = ends
     leader.go_on(None)
-    assert worker.hear() == []
+    assert worker.hear(Validation) == []
     leader.dismiss()
-    assert worker.hear() is None
+    assert worker.hear(Validation) is None

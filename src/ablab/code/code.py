@@ -39,8 +39,8 @@ CHOSEN: Mapping[str, str] = {
     "ablab.transformer.model.layerdrop.RATES": "layerdrop.rates",
     "ablab.transformer.stages.train.DTYPES": "training.precision",
     "ablab.transformer.build.pruning.HEAD_STRATEGIES": "pruning.kind",
-    "ablab.transformer.stages.analyse.MAKERS": "analysis",
-    "ablab.transformer.stages.analyse.LOOKS": "analysis",
+    "ablab.transformer.translation.analyse.MAKERS": "analysis",
+    "ablab.transformer.translation.analyse.LOOKS": "analysis",
 }
 """Dictionaries from which the recipe chooses one entry, with the setting that does. No other entry is in a digest."""
 
@@ -49,14 +49,14 @@ UNSAID: Mapping[str, str] = {"layerdrop.rates": "uniform"}
 
 ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
-        "ablab.transformer.stages.train.prepare_training",
+        "ablab.transformer.translation.training.prepare_training",
         "ablab.transformer.stages.train.train",
         "ablab.transformer.stages.worker.run_worker",
         "ablab.store.records.NOTHING_LEARNT",
     ),
-    "evaluation": ("ablab.transformer.stages.evaluate.evaluate",),
-    "curve": ("ablab.transformer.stages.prune_curve.measure",),
-    "analysis": ("ablab.transformer.stages.analyse.add_artefacts",),
+    "evaluation": ("ablab.transformer.translation.evaluate.evaluate",),
+    "curve": ("ablab.transformer.translation.prune_curve.measure",),
+    "analysis": ("ablab.transformer.translation.analyse.add_artefacts",),
 }
 
 
@@ -119,6 +119,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.config": "its values are the recipe",
     "ablab.transformer.config.schema": "its values are the recipe",
     "ablab.transformer.config.options": "its values are the recipe",
+    "ablab.transformer.config.training": "its values are the recipe",
     "ablab.transformer.config.smoke": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
@@ -135,6 +136,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.training.cost": "counts and measures what a model takes",
     "ablab.transformer.training.callbacks": "watches",
     "ablab.transformer.stages.callbacks": "watches, or ends a poor trial",
+    "ablab.transformer.translation.callbacks": "watches",
     "ablab.transformer.stages.console_callback": "watches",
     "ablab.transformer.data.download": "fetches files whose checksums are known beforehand",
 }

@@ -14,7 +14,7 @@ from ablab.errors import OtherCodeError
 from ablab.store.records import Stretch
 from ablab.text import Say
 from ablab.transformer.build.model import set_threads
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.training.checkpoints import load_last
 from ablab.transformer.training.state import TrainingState
 
@@ -22,7 +22,7 @@ WAYS_ON = "mixed=true (it goes on, and is marked) or rerun=true (it begins anew)
 
 
 def begin_stretch(
-    config: TranslationConfig, run_id: str, recipe: Mapping[str, Any], checkpoints: Path, say: Say
+    config: TransformerConfig, run_id: str, recipe: Mapping[str, Any], checkpoints: Path, say: Say
 ) -> Stretch:
     """Set the number of threads and return the stretch of training that begins.
 
@@ -31,7 +31,8 @@ def begin_stretch(
     version is no other code: nothing tells.
     """
     last = load_last(checkpoints, mapped=True, say=say)
-    state = TrainingState() if last is None else TrainingState.from_dict(last["course"])
+    # Its validations, whose scores are the task's, are not needed here.
+    state = TrainingState() if last is None else TrainingState.from_dict({**last["course"], "validations": []})
     before = state.stretches[-1] if state.stretches else None
     _take_threads(config.trainer, before)
     began_from = None if last is None else last["sha256"]

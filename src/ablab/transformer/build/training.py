@@ -1,25 +1,24 @@
-"""Builds the objects of training and evaluation from the configuration."""
+"""Builds the objects of training from the configuration, and says what a task brings to them."""
 
-from collections.abc import Callable
+import abc
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch.optim import Optimizer
 
 from ablab.code.code import code
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
-from ablab.transformer.build.model import build_model, start_from
-from ablab.transformer.config.recipe import recipe
-from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.data.prepared import Prepared
-from ablab.transformer.data.steps import TrainingSteps
-from ablab.transformer.decoding.translator import DecodingConfig
+from ablab.store.run_folder import RunFolder
+from ablab.tasks import identity
+from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.data.steps import AnySteps
 from ablab.transformer.model.place import Place
-from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.model.transformer import TokenModel
+from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.compile import compile_layers
 from ablab.transformer.training.loss import TrainingLoss
@@ -27,22 +26,16 @@ from ablab.transformer.training.module import StepConfig
 from ablab.transformer.training.optimisers import Named
 from ablab.transformer.training.selection import Selection
 from ablab.transformer.training.state import StopCriteria, TrainingState, ValidationSchedule
+from ablab.transformer.training.validation import Validate, Validation
+
+C = TypeVar("C", bound=TransformerConfig)
 
 UNBOUNDED = 1 << 40
 """Number of steps of a training that neither steps nor epochs limit."""
 
 
-def build_steps(config: TranslationConfig, prepared: Prepared) -> TrainingSteps:
-    """Build the training data by step, with as many steps as the limits on steps and epochs allow."""
-    src, tgt = prepared.train
-    steps = TrainingSteps(
-        src,
-        tgt,
-        batch_tokens=config.optim.batch_tokens,
-        seed=config.seed,
-        micro_batches=config.trainer.micro_batches,
-        total=UNBOUNDED,
-    )
+def limit(steps: AnySteps, config: TransformerConfig) -> AnySteps:
+    """Let there be as many steps as the limits on steps and epochs allow; returns the same object."""
     bounds = [config.training.max_steps or UNBOUNDED]
     if config.training.max_epochs is not None:
         bounds.append(steps.steps_in(config.training.max_epochs))
@@ -50,7 +43,7 @@ def build_steps(config: TranslationConfig, prepared: Prepared) -> TrainingSteps:
     return steps
 
 
-def build_objective(config: TranslationConfig, state: TrainingState) -> StepConfig:
+def build_objective(config: TransformerConfig, state: TrainingState) -> StepConfig:
     """Build the settings of an optimiser step: loss, optimiser, gradient clipping and rates by step."""
     return StepConfig(
         seed=config.seed,
@@ -62,78 +55,72 @@ def build_objective(config: TranslationConfig, state: TrainingState) -> StepConf
     )
 
 
-def _loss(config: TranslationConfig) -> TrainingLoss:
-    facts = {**config.model.sizes, "label_smoothing": config.training.label_smoothing}
+def _loss(config: TransformerConfig) -> TrainingLoss:
+    facts = {**config.sizes, "label_smoothing": config.training.label_smoothing}
     loss: TrainingLoss = construct(chosen_part(config.loss), {**facts, **config.loss.own})
     return loss
 
 
-def _optimizer(config: TranslationConfig, parameters: Named) -> Optimizer:
-    facts = {**config.model.sizes, "parameters": parameters}
+def _optimizer(config: TransformerConfig, parameters: Named) -> Optimizer:
+    facts = {**config.sizes, "parameters": parameters}
     made = construct(chosen_part(config.optim), {**facts, **config.optim.own})
     optimizer: Optimizer = made if isinstance(made, Optimizer) else made()
     return optimizer
 
 
-def _drophead_rate(config: TranslationConfig) -> Callable[[int, Place], float]:
+def _drophead_rate(config: TransformerConfig) -> Callable[[int, Place], float]:
     """Return the rate by step and place, made once for each place."""
     part = chosen_part(config.drophead)
 
     @cache
     def at(place: Place) -> Callable[[int], float]:
-        facts = {**config.model.sizes, **place._asdict()}
+        facts = {**config.sizes, **place._asdict()}
         rate: Callable[[int], float] = construct(part, {**facts, **config.drophead.own})
         return rate
 
     return lambda step, place: at(place)(step)
 
 
-def _learning_rate(config: TranslationConfig, state: TrainingState) -> Callable[[int], float]:
+def _learning_rate(config: TransformerConfig, state: TrainingState) -> Callable[[int], float]:
     schedule = _schedule(config)
     if isinstance(schedule, ValidationSchedule):
         return lambda step: schedule.rate(step, state.validations)
     return schedule
 
 
-def _schedule(config: TranslationConfig) -> ValidationSchedule | Callable[[int], float]:
-    facts = {**config.model.sizes, "peak": config.peak_rate, "total": config.training.max_steps}
+def _schedule(config: TransformerConfig) -> ValidationSchedule | Callable[[int], float]:
+    facts = {**config.sizes, "peak": config.peak_rate, "total": config.training.max_steps}
     own = config.schedule.own
     schedule: ValidationSchedule | Callable[[int], float] = construct(chosen_part(config.schedule), {**facts, **own})
     return schedule
 
 
-def build_ends(config: TranslationConfig, steps: TrainingSteps) -> StopCriteria:
+def build_ends(config: TransformerConfig, steps: AnySteps) -> StopCriteria:
     """Build the criteria that end training."""
     training, schedule = config.training, _schedule(config)
     return StopCriteria(
         total_steps=len(steps) if steps.total < UNBOUNDED else None,
         max_seconds=None if training.max_minutes is None else 60 * training.max_minutes,
         patience=training.patience,
-        monitor=training.monitor,
+        monitor=config.monitor,
         schedule=schedule if isinstance(schedule, ValidationSchedule) else None,
     )
 
 
-def build_checkpoints(config: TranslationConfig, folder: Path) -> Checkpoints:
+def build_checkpoints(config: TransformerConfig, folder: Path) -> Checkpoints:
     """Build the run's checkpoints in `folder`, with their selection rule."""
     training = config.training
     every = training.average_every or training.valid_every
     minutes = config.trainer.checkpoint_every
     return Checkpoints(
         folder,
-        Selection(training.select, training.monitor, training.average_last, every),
+        Selection(training.select, config.monitor, training.average_last, every),
         seconds_apart=None if minutes is None else 60 * minutes,
-        code=code("training", recipe(config)),
+        code=code("training", identity.recipe(config)),
     )
 
 
-def build_search(config: TranslationConfig) -> DecodingConfig:
-    """Build the decoding settings for the test set."""
-    decoding = config.decoding
-    return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
-
-
-def trainer_options(config: TranslationConfig, rank: int = 0) -> dict[str, Any]:
+def trainer_options(config: TransformerConfig, rank: int = 0) -> dict[str, Any]:
     """Return Lightning's Trainer arguments: precision, and the one device of process `rank`."""
     precision = {"fp32": "32-true", "bf16": "bf16-mixed"}[config.training.precision]
     return {
@@ -143,28 +130,81 @@ def trainer_options(config: TranslationConfig, rank: int = 0) -> dict[str, Any]:
     }
 
 
+class Trainable(abc.ABC, Generic[C]):
+    """What a task brings to a training, once its data are prepared. The other processes of a run get it pickled.
+
+    `validation`: the class of its validations.
+    """
+
+    validation: ClassVar[type[Validation]]
+    config: C
+
+    @abc.abstractmethod
+    def model(self) -> TokenModel:
+        """Build the model, with the weights that training starts from."""
+
+    @abc.abstractmethod
+    def steps(self) -> AnySteps:
+        """Build the training data by step, without a limit on the number of steps: `UNBOUNDED`."""
+
+    @abc.abstractmethod
+    def validator(self, first: int | None = None) -> Validate:
+        """Build what validates; `first`: on so many items alone, for a dry run."""
+
+    @abc.abstractmethod
+    def save(self, checkpoints: Path) -> None:
+        """Write beside the weights what they cannot be used without, such as tokenizers."""
+
+    @property
+    @abc.abstractmethod
+    def data(self) -> Mapping[str, Any]:
+        """What the record says of the data; `unigram_loss` is the validation loss of word frequencies alone."""
+
+    @property
+    @abc.abstractmethod
+    def amount(self) -> str:
+        """How much there is to train on, in words."""
+
+    @property
+    @abc.abstractmethod
+    def tokens_of_epoch(self) -> int:
+        """The predicted tokens of an epoch."""
+
+    @abc.abstractmethod
+    def flops_per_token(self, model: Any, shares: Mapping[str, Sequence[float]]) -> float:
+        """Return the operations of training for each predicted token; `shares`: of it, for which each layer ran."""
+
+    def recorded(self, validation: Any) -> dict[str, float]:
+        """Return the scores of a validation that a record holds."""
+        scores: dict[str, float] = validation.scores
+        return scores
+
+    def callbacks(self, model: Any, folder: RunFolder, callbacks: Callback) -> list[Callback]:
+        """Return the task's own callbacks during training, which may tell `callbacks` of pictures."""
+        return []
+
+
 @dataclass
 class Start:
     """The objects from which training starts or continues. `optimizer_state` is None at step 0."""
 
-    model: Transformer
-    steps: TrainingSteps
+    trainable: Trainable[Any]
+    model: TokenModel
+    steps: AnySteps
     state: TrainingState
     checkpoints: Checkpoints
     optimizer_state: dict[str, Any] | None
 
 
-def build_start(config: TranslationConfig, prepared: Prepared, folder: Path, origin: SavedModel | None) -> Start:
-    """Start from the last checkpoint in `folder`, else from the weights of `origin`, else from initial weights."""
-    src_vocab, tgt_vocab = prepared.manifest["vocab"]
-    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
-    if origin is not None:
-        start_from(model, origin)
+def build_start(trainable: Trainable[Any], folder: Path) -> Start:
+    """Start from the last checkpoint in `folder`, else from the weights of `trainable`."""
+    config, kind = trainable.config, trainable.validation
+    model = trainable.model()
     checkpoints = build_checkpoints(config, folder)
-    state, optimizer_state = TrainingState(), None
+    state, optimizer_state = TrainingState(kind=kind), None
     if (last := checkpoints.load_last()) is not None:
-        state, optimizer_state = TrainingState.from_dict(last["course"]), last["optimizer"]
+        state, optimizer_state = TrainingState.from_dict(last["course"], kind), last["optimizer"]
         model.load_state_dict(last["model"])
     if config.trainer.compile:
         compile_layers(model)
-    return Start(model, build_steps(config, prepared), state, checkpoints, optimizer_state)
+    return Start(trainable, model, limit(trainable.steps(), config), state, checkpoints, optimizer_state)

@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
-from ablab.config.kinds import asks_for
 from ablab.config.options import PartGroup
 from ablab.config.schema import DEFAULT, Config
 from ablab.errors import UserError
@@ -15,7 +14,6 @@ from ablab.fields import (
     DropProbability,
     Formerly,
     Group,
-    Positive,
     ReadIf,
     Role,
     WholeNumber,
@@ -31,17 +29,15 @@ from ablab.transformer.config.options import (
     FeedForwardOption,
     ImportancePruning,
     InitOption,
-    LossOption,
     NormOption,
-    OptimOption,
     PlacementOption,
     PositionOption,
     Pruning,
     RulePruning,
-    ScheduleOption,
     removes_heads,
 )
 from ablab.transformer.config.smoke import shrink
+from ablab.transformer.config.training import BY_SCORE, Training, TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
 
@@ -69,39 +65,18 @@ class Model(Group):
         return {**{name: getattr(self, name) for name in names}, "d_head": self.d_model // self.num_heads}
 
 
-_BY_SCORE = ("averaged", "best_or_averaged", "best")
-_AVERAGES = ("averaged", "averaged_last", "best_or_averaged")
-"""Methods of selecting weights: those that depend on validation scores, and those that average."""
+class TranslationTraining(Training):
+    """The end of training and the selection of weights, by either score of validation."""
 
-
-class Training(Group):
-    """The end of training and the selection of weights."""
-
-    max_steps: Count | None
-    max_epochs: Count | None
-    max_minutes: Positive | None
-    patience: Count | None
-    valid_every: Count
     monitor: Annotated[
         Literal["bleu", "loss"],
         ReadIf(
             ("select", "patience"),
-            lambda select, patience: select in _BY_SCORE or patience is not None,
-            f"training.select={', '.join(_BY_SCORE)}, or training.patience",
+            lambda select, patience: select in BY_SCORE or patience is not None,
+            f"training.select={', '.join(BY_SCORE)}, or training.patience",
         ),
     ]
-    select: Literal["averaged", "averaged_last", "best_or_averaged", "best", "last"]
-    average_last: Annotated[
-        Count, ReadIf(("select",), lambda select: select in _AVERAGES, f"training.select={', '.join(_AVERAGES)}")
-    ]
-    average_every: Annotated[
-        Count | None,
-        Formerly(None),
-        ReadIf(("select",), lambda select: select == "averaged_last", "training.select=averaged_last"),
-    ]
     max_extra_tokens: Annotated[WholeNumber | None, Formerly(EXTRA_TOKENS)]
-    precision: Literal["fp32", "bf16"]
-    label_smoothing: DropProbability
 
 
 class Decoding(Group):
@@ -139,7 +114,7 @@ class Architecture(Group):
     drophead: DropHeadOption
 
 
-class TranslationConfig(Architecture, Config):
+class TranslationConfig(Architecture, TransformerConfig):
     """All settings that decide a translation run."""
 
     parts: ClassVar[Mapping[str, PartGroup]] = {**Config.parts, **PARTS}
@@ -147,15 +122,13 @@ class TranslationConfig(Architecture, Config):
     words: ClassVar[Mapping[str, str]] = WORDS
     gone: ClassVar[Mapping[str, str]] = GONE
     meant: ClassVar[Mapping[tuple[str, str], str]] = MEANT
+    monitors: ClassVar[tuple[str, ...]] = ("loss", "bleu")
 
     layerdrop: DropProbability
     init_from: Annotated[str, Field(min_length=1)] | None
     data: Parallel
     init: Annotated[InitOption, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
-    optim: OptimOption
-    schedule: ScheduleOption
-    loss: Annotated[LossOption, Formerly({"kind": "label_smoothing"})]
-    training: Training
+    training: TranslationTraining
     decoding: Decoding
     pruning: Pruning
 
@@ -172,6 +145,10 @@ class TranslationConfig(Architecture, Config):
         return of_schema_1(recorded)
 
     @property
+    def monitor(self) -> str:
+        return self.training.monitor
+
+    @property
     def valid_extra_tokens(self) -> int:
         """The tokens by which a translation of a validation source may exceed it."""
         return self._extra_tokens(self.training.max_extra_tokens)
@@ -183,14 +160,6 @@ class TranslationConfig(Architecture, Config):
 
     def _extra_tokens(self, given: int | None) -> int:
         return extra_tokens(self.data.tokenizer, self.data.max_tokens) if given is None else given
-
-    @property
-    def peak_rate(self) -> float:
-        """The largest learning rate; unless given, (d_model * warmup)^-0.5 (Vaswani et al. 2017, eq. 3 at warm-up)."""
-        if self.optim.lr is not None:
-            return self.optim.lr
-        # The rules require a warm-up here.
-        return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)
 
 
 PlannedTranslation = PlannedRun[TranslationConfig]
@@ -212,42 +181,9 @@ def plan_of_translation(planned: PlannedRun[Config]) -> PlannedTranslation:
 
 def _violations(config: TranslationConfig) -> Iterator[str]:
     """Yield every rule that the configuration breaks, as `key=value: requirement`."""
-    yield from _heads(config)
-    yield from _end_of_training(config)
-    yield from _drophead(config)
     yield from _vocabulary(config)
     yield from _decoding(config)
-    yield from _schedule(config)
     yield from _pruning(config)
-
-
-def _heads(config: TranslationConfig) -> Iterator[str]:
-    d_model, heads = config.model.d_model, config.model.num_heads
-    if d_model % heads:
-        yield f"model.num_heads={heads}: d_model must be divisible by num_heads, got d_model={d_model}"
-    elif config.position.kind == "rope" and d_model // heads % 2:
-        width = d_model // heads
-        yield f"position=rope: turns the features of a head in pairs, so d_model / num_heads must be even, got {width}"
-
-
-def _end_of_training(config: TranslationConfig) -> Iterator[str]:
-    training = config.training
-    ends = (training.max_steps, training.max_epochs, training.max_minutes, training.patience)
-    if all(end is None for end in ends):
-        yield (
-            "training.max_steps=null: training must end; set one of training.max_steps, training.max_epochs, "
-            "training.max_minutes, training.patience"
-        )
-
-
-def _drophead(config: TranslationConfig) -> Iterator[str]:
-    own = config.drophead.own
-    warmup, total = own.get("warmup_steps"), own.get("total_steps")
-    if warmup is not None and total is not None and warmup >= total:
-        yield (
-            f"drophead.warmup_steps={warmup}: must be below drophead.total_steps={total} "
-            "(by default training.max_steps)"
-        )
 
 
 def _vocabulary(config: TranslationConfig) -> Iterator[str]:
@@ -263,28 +199,6 @@ def _decoding(config: TranslationConfig) -> Iterator[str]:
     decoding = config.decoding
     if decoding.n_best > decoding.beam_size:
         yield (f"decoding.n_best={decoding.n_best}: must be at most decoding.beam_size={decoding.beam_size}")
-
-
-def _schedule(config: TranslationConfig) -> Iterator[str]:
-    schedule, total = config.schedule, config.training.max_steps
-    warmup, floor = schedule.own.get("warmup_steps"), schedule.own.get("min_lr")
-    if config.optim.lr is None and warmup is None:
-        yield (
-            f"optim.lr=null: only a warm-up gives a usual rate, and schedule={schedule.kind} has none; "
-            "allowed: a number"
-        )
-        return
-    if asks_for(schedule, "total"):
-        if total is None:
-            yield (
-                f"schedule={schedule.kind}: the rate depends on the last step, so it needs training.max_steps, got null"
-            )
-        elif warmup is not None and warmup >= total:
-            yield (
-                f"schedule.warmup_steps={warmup}: must be below training.max_steps={total}, where {schedule.kind} ends"
-            )
-    if floor is not None and floor > config.peak_rate:
-        yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which the rate falls"
 
 
 def _pruning(config: TranslationConfig) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,32 @@ def like_lengths(lengths: Index, batch_tokens: int) -> Iterator[Index]:
         start += size
 
 
+class MicroBatch(Protocol):
+    """A part of an optimiser step: a named tuple of tensors, some of which a model reads and some of which it predicts.
+
+    `inputs`: what the model is called with. `real`: indices in the flattened labels of the tokens to predict; `tokens`:
+    their number. `positions`: of everything that is read or predicted, padding included; `filled`: without it.
+    """
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]: ...
+
+    @property
+    def labels(self) -> Tensor: ...
+
+    @property
+    def real(self) -> Tensor: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def positions(self) -> int: ...
+
+    @property
+    def filled(self) -> int: ...
+
+
 class Batch(NamedTuple):
     """A padded batch of sentence pairs. `tgt` starts with BOS; `labels` at i is the token after position i of `tgt`.
 
@@ -115,6 +141,21 @@ class Batch(NamedTuple):
         """Number of target tokens, with ends of sentences and without padding."""
         return len(self.real)
 
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        """Source and target so far."""
+        return self.src, self.tgt
+
+    @property
+    def positions(self) -> int:
+        """Number of source and target positions."""
+        return self.src.numel() + self.labels.numel()
+
+    @property
+    def filled(self) -> int:
+        """Number of source and target tokens."""
+        return int((self.src != PAD).sum()) + self.tokens
+
 
 def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
     """Pad the pairs `rows` and return them as a batch on the CPU."""
@@ -126,8 +167,6 @@ def collate(src: Sentences, tgt: Sentences, rows: Index) -> Batch:
     return Batch.of(torch.from_numpy(src.padded(rows)).long(), shifted, labels)
 
 
-def padding_share_of(batches: Sequence[Batch]) -> float:
-    """Return the share of source and target positions that are padding."""
-    positions = sum(batch.src.numel() + batch.labels.numel() for batch in batches)
-    tokens = sum(int((batch.src != PAD).sum()) + batch.tokens for batch in batches)
-    return 1 - tokens / positions
+def padding_share_of(batches: Sequence[MicroBatch]) -> float:
+    """Return the share of positions that are padding."""
+    return 1 - sum(batch.filled for batch in batches) / sum(batch.positions for batch in batches)

@@ -33,6 +33,10 @@ class Prepared:
 
     folder: Path
 
+    def __getstate__(self) -> dict[str, Path]:
+        """Give another process the folder alone, by a path that does not depend on where it runs."""
+        return {"folder": self.folder.resolve()}
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """Numbers of pairs kept and dropped, the unigram loss and checksums."""

@@ -4,17 +4,21 @@ Sorted by length, every epoch is the same row of lengths. An epoch decides only 
 where the first batch ends, and the order of the batches. Batches are counted without making any.
 """
 
+import abc
 import threading
 from bisect import bisect_right
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
 from ablab.seeding import derive
-from ablab.transformer.data.batches import Batch, Sentences, collate
+from ablab.transformer.data.batches import Batch, MicroBatch, Sentences, collate
 
 Index = npt.NDArray[np.int64]
+
+M = TypeVar("M", bound=MicroBatch)
 
 FEW = 1 << 26
 """Combinations of two lengths that are counted in a table; more are sorted."""
@@ -106,8 +110,36 @@ def _ranked(src: Index, tgt: Index) -> tuple[npt.NDArray[np.unsignedinteger], In
     return ranks, sides[:, by_length], np.bincount(ranks, minlength=len(present))
 
 
-class TrainingSteps(Dataset[list[Batch]]):
-    """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read."""
+class Steps(Dataset[list[M]], abc.ABC, Generic[M]):
+    """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read.
+
+    `total`: number of steps of the training, which may be lowered.
+    """
+
+    total: int
+
+    def __len__(self) -> int:
+        return self.total
+
+    @abc.abstractmethod
+    def __getitem__(self, index: int) -> list[M]:
+        """Return the micro-batches of step index + 1."""
+
+    @abc.abstractmethod
+    def steps_in(self, epochs: int) -> int:
+        """Return the number of optimiser steps in the first `epochs` epochs."""
+
+    @abc.abstractmethod
+    def padding_share(self) -> float:
+        """Return the share of padded positions in the first epoch."""
+
+
+AnySteps = Steps[Any]
+"""The steps of any task."""
+
+
+class TrainingSteps(Steps[Batch]):
+    """The steps of a training on sentence pairs."""
 
     def __init__(
         self, src: Sentences, tgt: Sentences, *, batch_tokens: int, seed: int, micro_batches: int, total: int
@@ -118,9 +150,6 @@ class TrainingSteps(Dataset[list[Batch]]):
         self._ends = [0]  # number of steps before each epoch, as far as computed
         self._epoch: tuple[int, list[Index]] = (-1, [])
         self._next: _Planned | None = None
-
-    def __len__(self) -> int:
-        return self.total
 
     def __getitem__(self, index: int) -> list[Batch]:
         epoch = self.epoch_of(index)
@@ -135,13 +164,11 @@ class TrainingSteps(Dataset[list[Batch]]):
         return bisect_right(self._ends, index) - 1
 
     def steps_in(self, epochs: int) -> int:
-        """Return the number of optimiser steps in the first `epochs` epochs."""
         while len(self._ends) <= epochs:
             self.epoch_of(self._ends[-1])
         return self._ends[epochs]
 
     def padding_share(self) -> float:
-        """Return the share of padded positions in the first epoch."""
         return self._epochs.padding_share(0)
 
     def _batches(self, epoch: int) -> list[Index]:

@@ -1,5 +1,6 @@
 """The encoder-decoder Transformer: embeddings, encoder and decoder stacks, and single decoding steps."""
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -126,11 +127,27 @@ class Decoder(nn.Module):
         return self.final_norm(x)
 
 
-class Transformer(nn.Module):
-    """The Transformer: source -> encoder -> memory; target so far and memory -> decoder -> logits of the next token.
+class TokenModel(nn.Module, abc.ABC):
+    """A model that predicts tokens: called with the inputs of a batch, it returns a hidden vector for each position.
 
-    `output_bias`: one number per target type that is added to the logits, or None (Vaswani et al. 2017 have none).
+    `output_bias`: one number per type to predict that is added to the logits, or None (Vaswani et al. 2017 have none).
     """
+
+    words: TiedEmbeddings
+    output_bias: nn.Parameter | None
+
+    @property
+    @abc.abstractmethod
+    def stacks(self) -> dict[str, nn.ModuleList]:
+        """The layers by stack, the first ones first."""
+
+    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
+        """Return one logit per type to predict."""
+        return F.linear(hidden, self.words.output_matrix(), self.output_bias)
+
+
+class Transformer(TokenModel):
+    """The Transformer: source -> encoder -> memory; target so far and memory -> decoder -> logits of the next token."""
 
     def __init__(
         self,
@@ -171,9 +188,9 @@ class Transformer(nn.Module):
         memory, mask = self.encode(src)
         return self.decoder(self.target_input(self.words.target(self.word_dropout(tgt))), memory, mask)
 
-    def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """Return one logit per type of the target vocabulary."""
-        return F.linear(hidden, self.words.output_matrix(), self.output_bias)
+    @property
+    def stacks(self) -> dict[str, nn.ModuleList]:
+        return {"encoder": self.encoder.layers, "decoder": self.decoder.layers}
 
     def start(self, src: Int[Tensor, "batch src_len"], *, beams: int, max_len: int) -> DecoderState:
         """Encode and return the state to decode up to `max_len` tokens with up to `beams` hypotheses per sentence."""

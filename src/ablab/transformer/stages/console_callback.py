@@ -1,13 +1,13 @@
 """What a run says on the console: bars, a line per validation, how many epochs it has and how long it will take."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from ablab.tracking.console import Console
 from ablab.transformer.training.callbacks import Callback, Measurements
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation, Validator
+from ablab.transformer.training.validation import Samples, Validation
 
 
 class ConsoleCallback(Callback):
@@ -25,7 +25,7 @@ class ConsoleCallback(Callback):
         with self.console.counting(title, total) as advance:
             yield advance
 
-    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+    def on_fit_start(self, state: TrainingState) -> None:
         self.bar = self._open.enter_context(self.console.training_bar())
         self.clock = StepClock()
 
@@ -37,11 +37,8 @@ class ConsoleCallback(Callback):
     def on_log(self, measurements: Measurements) -> None:
         self.bar.describe(f"loss {measurements.loss:.3f}   {measurements.tokens_per_second:,.0f} tokens/s")
 
-    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
-        self.console.say(
-            f"step {validation.step:>6,}   validation loss {validation.loss:.3f}   "
-            f"perplexity {validation.perplexity:8.2f}   BLEU {validation.bleu:5.2f}{'   best' if is_best else ''}"
-        )
+    def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
+        self.console.say(f"step {validation.step:>6,}   {validation.line}{'   best' if is_best else ''}")
 
     def on_fit_end(self) -> None:
         self._open.close()

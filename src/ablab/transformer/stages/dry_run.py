@@ -1,31 +1,20 @@
-"""The dry run of a configuration: build the model, train a few steps and decode one sentence."""
+"""The dry run of a configuration: build the model, train a few steps and validate one item."""
 
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ablab.transformer.build import (
-    build_checkpoints,
-    build_ends,
-    build_model,
-    build_objective,
-    build_steps,
-    check_devices,
-    set_threads,
-)
-from ablab.transformer.build.training import trainer_options
-from ablab.transformer.config.schema import PlannedTranslation
-from ablab.transformer.data.prepared import Prepared, prepare
+from ablab.transformer.build import Trainable, build_checkpoints, build_ends, build_objective, limit, trainer_options
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.distributed import FirstOfMany
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
 from ablab.transformer.training.trainer import fit
-from ablab.transformer.training.validation import Validator
 
 STEPS = 3
 """The first step is slow, as memory is allocated and kernels are chosen; only the others are timed."""
@@ -58,35 +47,22 @@ class _Clock(Callback):
         return (counted[-1] - counted[0]) / (len(counted) - 1)
 
 
-class _Glance(Validator):
-    """Validation of one pair."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        super().__init__(prepared)
-        self.src, self.tgt = self.src.first(1), self.tgt.first(1)
-        self.references = self.references[:1]
-
-
-def dry_run(planned: PlannedTranslation, steps: int = STEPS) -> DryRun:
-    """Try out `steps` steps of a run on its own data, model and batch size; only the prepared corpus is kept.
+def dry_run(trainable: Trainable[Any], steps: int = STEPS) -> DryRun:
+    """Try out `steps` steps of a run on its own data, model and batch size.
 
     Of several devices, only the first computes its share, so that the time excludes the cost of adding gradients up.
     """
-    config = planned.config
-    set_threads(config.trainer, processes=config.trainer.devices)
-    check_devices(config.trainer)
-    prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
-    src_vocab, tgt_vocab = prepared.manifest["vocab"]
-    model = build_model(config, src_vocab=src_vocab, tgt_vocab=tgt_vocab)
-    batches, state, clock = build_steps(config, prepared), TrainingState(), _Clock()
+    config = trainable.config
+    model, state, clock = trainable.model(), TrainingState(kind=trainable.validation), _Clock()
+    batches = limit(trainable.steps(), config)
     whole = build_ends(config, batches).total_steps
     batches.total = min(batches.total, steps)
     ends = StopCriteria(total_steps=steps, max_seconds=None, patience=None, monitor="loss", schedule=None)
     with tempfile.TemporaryDirectory() as folder:
         outcome = fit(
-            TranslationModule(model, build_objective(config, state), ranks=FirstOfMany(config.trainer.devices)),
+            TrainingModule(model, build_objective(config, state), ranks=FirstOfMany(config.trainer.devices)),
             batches,
-            _Glance(prepared),
+            trainable.validator(first=1),
             state,
             ends,
             build_checkpoints(config, Path(folder)),

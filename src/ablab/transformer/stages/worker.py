@@ -4,15 +4,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
-from ablab.transformer.build import build_objective, build_start, trainer_options
-from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.data.prepared import Prepared
-from ablab.transformer.pruning.saved_model import SavedModel
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.build import Trainable, build_objective, build_start, trainer_options
+from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.trainer import fit_worker
 from ablab.transformer.training.workers import Worker, follow
 
@@ -21,10 +18,8 @@ from ablab.transformer.training.workers import Worker, follow
 class WorkerSpec:
     """What the first process sends to the workers. `step`: where all of them start. `threads`: of each of them."""
 
-    config: TranslationConfig
-    corpus: Path
+    trainable: Trainable[Any]
     checkpoints: Path
-    origin: SavedModel | None
     step: int
     threads: int
 
@@ -35,9 +30,9 @@ def run_worker() -> NoReturn:
 
 
 def _train(spec: WorkerSpec, join: Callable[[bool], Worker]) -> None:
-    config = spec.config
+    config = spec.trainable.config
     torch.set_num_threads(spec.threads)
-    start = build_start(config, Prepared(spec.corpus), spec.checkpoints, spec.origin)
+    start = build_start(spec.trainable, spec.checkpoints)
     if start.state.step != spec.step:
         raise RuntimeError(
             f"{spec.checkpoints} holds step {start.state.step} here, and step {spec.step} on the first device; "
@@ -45,7 +40,7 @@ def _train(spec: WorkerSpec, join: Callable[[bool], Worker]) -> None:
         )
     worker = join(config.trainer.accelerator == "gpu")
     fit_worker(
-        TranslationModule(start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker),
+        TrainingModule(start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker),
         start.steps,
         start.state,
         worker,

@@ -11,15 +11,15 @@ from typing import Any
 
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation, Validator
+from ablab.transformer.training.validation import Samples, Validation
 
 
 @dataclass(frozen=True)
 class Measurements:
     """Training metrics logged at one step.
 
-    `loss`: nats per target token without label smoothing; `padding`: share of positions that are padding. Both are of
-    this step's batch.
+    `loss`: nats per predicted token without label smoothing; `padding`: share of positions that are padding. Both are
+    of this step's batch.
     """
 
     step: int
@@ -45,7 +45,7 @@ class Callback:
         """Context of a counted task; call its function with the number of items just done. None: total unknown."""
         return nullcontext(lambda count: None)
 
-    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+    def on_fit_start(self, state: TrainingState) -> None:
         """Called when training begins, or continues at `state.step`."""
 
     def on_step(self, state: TrainingState, total_steps: int | None) -> None:
@@ -54,12 +54,15 @@ class Callback:
     def on_log(self, measurements: Measurements) -> None:
         """Called every few steps."""
 
-    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+    def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
         """Called after each validation."""
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         """Called after each validation; returns a reason to end training now, or None. It can be continued later."""
         return None
+
+    def on_over(self, state: TrainingState) -> None:
+        """Called instead of the others of training when it was over already: a kill came after the last checkpoint."""
 
     def on_fit_end(self) -> None:
         """Called when training has ended, for whatever reason."""
@@ -102,9 +105,9 @@ class Callbacks(Callback):
 
             yield advance
 
-    def on_fit_start(self, state: TrainingState, validator: Validator) -> None:
+    def on_fit_start(self, state: TrainingState) -> None:
         for callback in self.callbacks:
-            callback.on_fit_start(state, validator)
+            callback.on_fit_start(state)
 
     def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         for callback in self.callbacks:
@@ -114,13 +117,17 @@ class Callbacks(Callback):
         for callback in self.callbacks:
             callback.on_log(measurements)
 
-    def on_validation(self, validation: Validation, translations: Sequence[str], is_best: bool) -> None:
+    def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
         for callback in self.callbacks:
-            callback.on_validation(validation, translations, is_best)
+            callback.on_validation(validation, samples, is_best)
 
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         reasons = [callback.stops(validations, total_steps) for callback in self.callbacks]
         return next((reason for reason in reasons if reason is not None), None)
+
+    def on_over(self, state: TrainingState) -> None:
+        for callback in self.callbacks:
+            callback.on_over(state)
 
     def on_fit_end(self) -> None:
         for callback in self.callbacks:

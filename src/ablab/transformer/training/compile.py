@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 import torch
 
 from ablab.errors import MachineError
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel
 
 
-def compile_layers(model: Transformer) -> None:
+def compile_layers(model: TokenModel) -> None:
     """Compile every layer in place, at its first use; layers of one kind share the result, for all lengths.
 
     A whole stack would be compiled anew for each of the 2^L sets of layers that LayerDrop can select. DropHead draws
     from its own random stream, which splits the graph of its layer in two.
     """
-    for stack in (model.encoder, model.decoder):
-        for layer in stack.layers:
+    for layers in model.stacks.values():
+        for layer in layers:
             layer.compile(dynamic=True)
 
 

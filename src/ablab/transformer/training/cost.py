@@ -34,14 +34,14 @@ def flops_per_token(
     tokens for which each layer ran; LayerDrop dropped it for the others.
     """
     encoder = sum(
-        share * _matrix_parameters(layer) for share, layer in zip(shares["encoder"], model.encoder.layers, strict=True)
+        share * matrix_parameters(layer) for share, layer in zip(shares["encoder"], model.encoder.layers, strict=True)
     )
     decoder = memory = 0.0
     for share, layer in zip(shares["decoder"], model.decoder.layers, strict=True):
         # Keys and values of cross-attention are computed once per source token, not per target token.
         of_memory = cast(DecoderLayer, layer).cross_attention.key_value.weight.numel()
         memory += share * of_memory
-        decoder += share * (_matrix_parameters(layer) - of_memory)
+        decoder += share * (matrix_parameters(layer) - of_memory)
     return 6.0 * ((encoder + memory) * src_tokens_per_tgt_token + decoder + _output_parameters(model.words))
 
 
@@ -83,7 +83,8 @@ def product_speed(device: torch.device, dtype: torch.dtype) -> float:
     return 2 * size**3 / fastest
 
 
-def _matrix_parameters(module: nn.Module) -> int:
+def matrix_parameters(module: nn.Module) -> int:
+    """Return the number of parameters of linear maps, biases left out."""
     return sum(linear.weight.numel() for linear in module.modules() if isinstance(linear, nn.Linear))
 
 

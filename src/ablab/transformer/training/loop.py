@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import pytorch_lightning as pl
 
-from ablab.transformer.data.batches import Batch, padding_share_of
+from ablab.transformer.data.batches import MicroBatch, padding_share_of
 from ablab.transformer.training.callbacks import Callback, Measurements
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.compile import as_written
 from ablab.transformer.training.cost import ProductTimer
 from ablab.transformer.training.distributed import SingleProcess
-from ablab.transformer.training.module import StepReport, TranslationModule
+from ablab.transformer.training.module import StepReport, TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
-from ablab.transformer.training.validation import Validator
+from ablab.transformer.training.validation import Validate
 from ablab.transformer.training.workers import Worker, WorkerGroup
 
 LOG_EVERY = 10
@@ -39,7 +39,7 @@ class TrainingLoop(pl.Callback):
 
     def __init__(
         self,
-        validator: Validator,
+        validate: Validate,
         state: TrainingState,
         ends: StopCriteria,
         checkpoints: Checkpoints,
@@ -49,7 +49,7 @@ class TrainingLoop(pl.Callback):
         workers: WorkerGroup | SingleProcess,
         product: ProductTimer | None,
     ) -> None:
-        self.validator, self.state, self.ends = validator, state, ends
+        self.validate, self.state, self.ends = validate, state, ends
         self.checkpoints, self.callbacks = checkpoints, callbacks
         self.valid_every, self.optimizer_state = valid_every, optimizer_state
         self.workers, self.product = workers, product
@@ -69,10 +69,10 @@ class TrainingLoop(pl.Callback):
         self._last_log = (self.state.train_seconds, self.state.tokens)
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[MicroBatch], batch_idx: int
     ) -> None:
         """Count the step; log, validate and save when due; then end training or start the next step."""
-        assert isinstance(module, TranslationModule)
+        assert isinstance(module, TrainingModule)
         report = module.report
         assert report is not None
         state = self.state
@@ -119,7 +119,7 @@ class TrainingLoop(pl.Callback):
         self.state.train_seconds += self._elapsed()
         return found
 
-    def _log(self, report: StepReport, batch: list[Batch]) -> bool:
+    def _log(self, report: StepReport, batch: list[MicroBatch]) -> bool:
         """Send measurements to the callbacks; return False if the loss or the gradient norm is not finite."""
         loss, grad_norm = self._catch_up(report)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
@@ -140,18 +140,18 @@ class TrainingLoop(pl.Callback):
         self.callbacks.on_log(measurements)
         return True
 
-    def _validate(self, module: TranslationModule, end: str | None) -> TrainingResult | None:
+    def _validate(self, module: TrainingModule, end: str | None) -> TrainingResult | None:
         """Validate, save, and return the result if training ends now: diverged, by `end`, a criterion or a callback."""
         validations = self.state.validations
         with as_written():
-            validation, translations = self.validator(module.model, self.state.step)
+            validation, samples = self.validate(module.model, self.state.step)
             if not math.isfinite(validation.loss):  # the loss of the step, of the weights before it, was
                 self._elapsed()
                 return _not_a_number("validation", self.state.step)
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
             # Before the checkpoint: after a kill, a validation sent twice can be undone, one never sent is lost.
-            self.callbacks.on_validation(validation, translations, is_best)
+            self.callbacks.on_validation(validation, samples, is_best)
         if self.product is not None and self.product.due(self.state.seconds):
             self.state.product_speeds.append(self.product.speed())
         self._elapsed()
@@ -163,7 +163,7 @@ class TrainingLoop(pl.Callback):
             return TrainingResult("finished", end)
         return None if reason is None else TrainingResult("stopped", reason)
 
-    def _save(self, module: TranslationModule) -> None:
+    def _save(self, module: TrainingModule) -> None:
         """Save the weights if they may be selected, and all that a resume needs."""
         optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
         self.checkpoints.save(weights, optimizer.state_dict(), self.state)
@@ -187,10 +187,10 @@ class WorkerLoop(pl.Callback):
         self.optimizer_state = None
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[Batch], batch_idx: int
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: object, batch: list[MicroBatch], batch_idx: int
     ) -> None:
         """Wait for process 0, then continue with its new validations or end."""
-        validations = self.worker.hear()
+        validations = self.worker.hear(self.state.kind)
         if validations is None:
             trainer.should_stop = True
         else:

@@ -3,7 +3,7 @@
 The sizes of chunks, in training and in validation, decide the order of sums; changing them changes only rounding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ablab.transformer.data.batches import Batch
-from ablab.transformer.model.modes import as_products_take_it
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.data.batches import MicroBatch
+from ablab.transformer.model.modes import as_products_take_it, evaluating
+from ablab.transformer.model.transformer import TokenModel
 
 ROWS = 512
 """Hidden vectors per chunk of logits on a CPU.
@@ -28,6 +28,7 @@ LOGITS = 1 << 24
 
 LOGITS_ON_GPU = 1 << 25
 """Most logits held at a time on a GPU; large, so that it need not wait for work. Chosen by memory, not measured."""
+
 
 VALID_TOKENS = 8192
 """Padded target tokens per batch of the validation loss."""
@@ -48,7 +49,7 @@ class TokenLoss(NamedTuple):
     tokens: int
 
 
-TrainingLoss = Callable[[Transformer, Batch], TokenLoss]
+TrainingLoss = Callable[[TokenModel, Any], TokenLoss]
 """A loss of training. It keeps nothing between calls, and each call of the model within it draws anew."""
 
 
@@ -60,20 +61,38 @@ class Predictions(NamedTuple):
     labels: Int[Tensor, "tokens"]
 
 
-def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> TokenLoss:
+def token_loss(model: TokenModel, batch: MicroBatch, label_smoothing: float) -> TokenLoss:
     """Compute the label-smoothed cross-entropy of a batch, in one pass of the model."""
     return cross_entropy(predict(model, batch), label_smoothing)
 
 
-def predict(model: Transformer, batch: Batch) -> Predictions:
+def predict(model: TokenModel, batch: MicroBatch) -> Predictions:
     """Run the model. Hidden vectors become logits only where there is a token to predict."""
-    hidden = model(batch.src, batch.tgt).flatten(0, 1).index_select(0, batch.real)
+    hidden = model(*batch.inputs).flatten(0, 1).index_select(0, batch.real)
     labels = batch.labels.flatten().index_select(0, batch.real)
     matrix = model.words.output_matrix()
     if model.output_bias is not None:  # as one more column, the feature of which is 1
         hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
         matrix = torch.cat([matrix, model.output_bias[:, None].to(matrix.dtype)], dim=1)
     return Predictions(hidden, matrix, labels)
+
+
+@torch.inference_mode()
+def true_loss(model: TokenModel, batches: Iterable[MicroBatch]) -> float:
+    """Return the loss without label smoothing, in nats per predicted token; the model evaluates meanwhile."""
+    total, tokens = 0.0, 0
+    with evaluating(model):
+        for batch in batches:
+            loss = token_loss(model, to_device(batch, model), label_smoothing=0.0)
+            total += float(loss.true)
+            tokens += loss.tokens
+    return total / tokens
+
+
+def to_device(batch: Any, model: TokenModel) -> Any:
+    """Return a batch, a named tuple of tensors, on the device of a model."""
+    device = next(model.parameters()).device
+    return type(batch)(*(tensor.to(device) for tensor in batch))
 
 
 def cross_entropy(predictions: Predictions, label_smoothing: float) -> TokenLoss:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from ablab.errors import UserError
-from ablab.transformer.data.batches import Batch
+from ablab.transformer.data.batches import MicroBatch
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import reseed
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.training.distributed import ALONE, Ranks
 from ablab.transformer.training.loss import TokenLoss, TrainingLoss
 from ablab.transformer.training.optimisers import Named
@@ -49,7 +49,7 @@ class StepReport:
     ran: dict[str, list[bool]]
 
 
-class TranslationModule(pl.LightningModule):
+class TrainingModule(pl.LightningModule):
     """A Lightning module whose training batch is one optimiser step of one or more micro-batches.
 
     Optimisation is manual, as Lightning would weight micro-batches equally: here the loss of a step is the sum over
@@ -58,7 +58,7 @@ class TranslationModule(pl.LightningModule):
 
     automatic_optimization = False
 
-    def __init__(self, model: Transformer, objective: StepConfig, first_step: int = 0, ranks: Ranks = ALONE) -> None:
+    def __init__(self, model: TokenModel, objective: StepConfig, first_step: int = 0, ranks: Ranks = ALONE) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
@@ -75,15 +75,17 @@ class TranslationModule(pl.LightningModule):
         """Return the optimiser; its learning rate is set before each step."""
         return self.objective.optimizer(list(self.model.named_parameters()))
 
-    def transfer_batch_to_device(self, batch: list[Batch], device: torch.device, dataloader_idx: int) -> list[Batch]:
+    def transfer_batch_to_device(
+        self, batch: list[MicroBatch], device: torch.device, dataloader_idx: int
+    ) -> list[MicroBatch]:
         """Transfer the micro-batches that this process computes; of the others it needs only the lengths."""
         mine = self.ranks.mine(len(batch))
         return [
-            super(TranslationModule, self).transfer_batch_to_device(part, device, dataloader_idx) if i in mine else part
+            super(TrainingModule, self).transfer_batch_to_device(part, device, dataloader_idx) if i in mine else part
             for i, part in enumerate(batch)
         ]
 
-    def training_step(self, micro_batches: list[Batch], index: int) -> None:
+    def training_step(self, micro_batches: list[MicroBatch], index: int) -> None:
         """Seed and run forward and backward for each micro-batch of this process; then sum gradients, clip and step."""
         step = self.step + 1
         objective = self.objective
@@ -113,11 +115,10 @@ class TranslationModule(pl.LightningModule):
         self.report = StepReport(step, total, tokens, grad_norm, rate, drophead, ran)
 
     def _ran(self) -> dict[str, list[bool]]:
-        """Return which layers have gradients: not those dropped, nor the encoder if no decoder layer attended to it."""
-        stacks = {"encoder": self.model.encoder.layers, "decoder": self.model.decoder.layers}
+        """Return which layers have gradients: not those dropped, nor an encoder that no decoder layer attended to."""
         return {
             name: [any(parameter.grad is not None for parameter in layer.parameters()) for layer in layers]
-            for name, layers in stacks.items()
+            for name, layers in self.model.stacks.items()
         }
 
     def _set_drophead(self, step: int) -> float:

@@ -75,9 +75,9 @@ def why_diverged(validations: Sequence[Validation], unigram: float, select: str)
     """Return why a training that ended diverged, or None: its validation loss never left the loss `unigram` of word
     frequencies alone, or came back to it where the weights at the end are those that count.
 
-    The loss of the selected weights says neither: BLEU may have selected the first ones, and a mean of weights may be
-    poor though each of them is good. Nor is a last loss above `unigram` alone a divergence, as training that overfits
-    ends there too.
+    The loss of the selected weights says neither: another score may have selected the first ones, and a mean of weights
+    may be poor though each of them is good. Nor is a last loss above `unigram` alone a divergence, as training that
+    overfits ends there too.
     """
     limit = unigram * (1 - NOTHING_LEARNT)
     below = f"{100 * NOTHING_LEARNT:g} % below the unigram loss {unigram:.3f}"

@@ -2,8 +2,8 @@
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import astuple, dataclass, field
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ class TrainingState:
     """Progress so far, summed over resumes. `seconds` counts training and validation, not start-up.
 
     `layer_tokens`: by stack, the tokens of the steps in which each layer ran. `product_speeds`: speeds of a large
-    matrix product timed during training, in operations per second.
+    matrix product timed during training, in operations per second. `kind`: of its validations.
     """
 
     step: int = 0
@@ -29,6 +29,7 @@ class TrainingState:
     product_speeds: list[float] = field(default_factory=list)
     validations: list[Validation] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)
+    kind: type[Validation] = Validation
 
     def begin(self, stretch: Stretch) -> None:
         """Append the stretch that begins now; removes earlier ones without a saved step."""
@@ -64,16 +65,16 @@ class TrainingState:
             "tokens": self.tokens,
             "layer_tokens": self.layer_tokens,
             "product_speeds": self.product_speeds,
-            "validations": [[v.step, v.loss, v.bleu, v.at_limit] for v in self.validations],
+            "validations": [list(astuple(validation)) for validation in self.validations],
             "stretches": [stretch.model_dump() for stretch in self.stretches_so_far()],
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "TrainingState":
-        """Restore the state from the values of `as_dict`."""
-        validations = [Validation(*values) for values in content["validations"]]
+    def from_dict(cls, content: Mapping[str, Any], kind: type[Validation] = Validation) -> "TrainingState":
+        """Restore the state from the values of `as_dict`; `kind`: of its validations."""
+        validations = [kind(*values) for values in content["validations"]]
         stretches = [Stretch.model_validate(values) for values in content.get("stretches", [])]
-        return cls(**{**content, "validations": validations, "stretches": stretches})
+        return cls(**{**content, "validations": validations, "stretches": stretches, "kind": kind})
 
 
 class ValidationSchedule(abc.ABC):
@@ -99,7 +100,7 @@ class Plateau(ValidationSchedule):
     peak: float
     decay: Annotated[float, Field(gt=0, lt=1)]
     decay_patience: Count
-    decay_monitor: Annotated[Literal["loss", "bleu"], Formerly("loss")]
+    decay_monitor: Annotated[str, Formerly("loss")]
     min_lr: NonNegative
 
     def rate(self, step: int, validations: Sequence[Validation]) -> float:

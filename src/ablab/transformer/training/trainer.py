@@ -13,23 +13,23 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch.utils.data import DataLoader
 
 from ablab.code.machine import graceful_stop
-from ablab.transformer.data.batches import Batch
-from ablab.transformer.data.steps import TrainingSteps
+from ablab.transformer.data.batches import MicroBatch
+from ablab.transformer.data.steps import AnySteps
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.cost import ProductTimer
 from ablab.transformer.training.distributed import ALONE, SingleProcess
 from ablab.transformer.training.loop import TrainingLoop, TrainingResult, WorkerLoop
-from ablab.transformer.training.module import TranslationModule
+from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
-from ablab.transformer.training.validation import Validator
+from ablab.transformer.training.validation import Validate
 from ablab.transformer.training.workers import Worker, WorkerGroup
 
 
 def fit(
-    module: TranslationModule,
-    steps: TrainingSteps,
-    validator: Validator,
+    module: TrainingModule,
+    steps: AnySteps,
+    validate: Validate,
     state: TrainingState,
     ends: StopCriteria,
     checkpoints: Checkpoints,
@@ -42,15 +42,15 @@ def fit(
     product: ProductTimer | None = None,
 ) -> TrainingResult:
     """Train from `state.step` to the end; `state` and the checkpoints are up to date when this returns."""
-    loop = TrainingLoop(validator, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, product)
+    loop = TrainingLoop(validate, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, product)
     with graceful_stop(loop.ask_to_stop):
         _loop(module, steps, state, loop, checkpoints.folder, trainer_options)
     return loop.outcome
 
 
 def fit_worker(
-    module: TranslationModule,
-    steps: TrainingSteps,
+    module: TrainingModule,
+    steps: AnySteps,
     state: TrainingState,
     worker: Worker,
     folder: Path,
@@ -63,15 +63,15 @@ def fit_worker(
 
 
 def _loop(
-    module: TranslationModule,
-    steps: TrainingSteps,
+    module: TrainingModule,
+    steps: AnySteps,
     state: TrainingState,
     callback: pl.Callback,
     folder: Path,
     trainer_options: dict[str, Any],
 ) -> None:
     """Run Lightning's Trainer in this process on one device; `folder` holds only this run's checkpoints."""
-    loader: DataLoader[list[Batch]] = DataLoader(
+    loader: DataLoader[list[MicroBatch]] = DataLoader(
         steps,
         batch_size=None,
         sampler=range(state.step, len(steps)),

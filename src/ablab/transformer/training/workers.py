@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -37,16 +37,15 @@ PARTED = 3
 """Exit code of a worker that ended because another process was gone."""
 
 
-class Order(NamedTuple):
-    """What process 0 tells the others after a step, in numbers: a pickled object would take four times as long.
+Order = Sequence[float]
+"""What process 0 tells the others after a step, in numbers: a pickled object would take four times as long.
 
-    `validated`: 1 after a validation, whose scores may decide the learning rate; negative when training is over.
-    """
+First 1 after a validation, 0 without one, -1 when training is over; then the validation, whose scores may decide the
+learning rate.
+"""
 
-    validated: float = 0
-    step: float = 0
-    loss: float = 0
-    bleu: float = 0
+MOST_NUMBERS = 16
+"""Numbers of an order, which always has as many: the others do not know beforehand what comes."""
 
 
 class _Member(ProcessGroup):
@@ -67,23 +66,25 @@ class _Member(ProcessGroup):
         except (RuntimeError, ValueError) as error:  # a connection broke, or `_watch` has aborted the group
             self._on_broken(error)
 
-    def _broadcast(self, order: Order) -> Order:
+    def _broadcast(self, order: Order = ()) -> Order:
         """Return the order of process 0."""
-        tensor = torch.tensor(order, dtype=torch.float64)
+        tensor = torch.zeros(MOST_NUMBERS, dtype=torch.float64)
+        tensor[: len(order)] = torch.tensor(order, dtype=torch.float64)
         try:
             dist.broadcast(tensor, src=0, group=self._orders)
         except (RuntimeError, ValueError) as error:
             self._on_broken(error)
-        return Order(*tensor.tolist())
+        found: list[float] = tensor.tolist()
+        return found
 
 
 class Worker(_Member):
     """Process `rank` > 0, which process 0 leads."""
 
-    def hear(self) -> list[Validation] | None:
+    def hear(self, kind: type[Validation]) -> list[Validation] | None:
         """Wait for process 0; return the validations since the last step, or None when training is over."""
-        validated, step, loss, bleu = self._broadcast(Order())
-        return None if validated < 0 else [Validation(int(step), loss, bleu)] * int(validated)
+        validated, *numbers = self._broadcast()
+        return None if validated < 0 else [kind.of_numbers(numbers)] * int(validated)
 
 
 class WorkerGroup(_Member):
@@ -101,8 +102,7 @@ class WorkerGroup(_Member):
 
     def go_on(self, validation: Validation | None) -> None:
         """Tell the workers to compute another step; `validation` is the one since the last step."""
-        new = () if validation is None else (1, validation.step, validation.loss, validation.bleu)
-        self._broadcast(Order(*new))
+        self._broadcast([0.0] if validation is None else [1.0, *validation.numbers])
 
     def check(self) -> None:
         """Raise LostError when a worker has ended, of those that this process has started."""
@@ -112,7 +112,7 @@ class WorkerGroup(_Member):
     def dismiss(self) -> None:
         """Tell the workers that training is over, and leave the group."""
         with suppress(LostError):  # too late to matter
-            self._broadcast(Order(validated=-1))
+            self._broadcast([-1.0])
         dist.destroy_process_group()
 
     def _on_broken(self, error: Exception | None = None) -> NoReturn:

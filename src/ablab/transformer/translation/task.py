@@ -1,6 +1,6 @@
 """The task translation: an encoder-decoder Transformer, trained on sentence pairs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +10,7 @@ from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart, Example, OfCurve, Stops, Task
+from ablab.tasks.task import Chart, Example, OfCurve
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.config.options import removes_heads
@@ -19,6 +19,7 @@ from ablab.transformer.config.schema import PlannedTranslation, TranslationConfi
 from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
 from ablab.transformer.pruning.plot import draw, lines_of
 from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation import planning, said, texts
 from ablab.transformer.translation.scores import (
     COSTS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ablab.transformer.training.callbacks import Callbacks
 
 
-class Translation(Task):
+class Translation(TransformerTask):
     """A run trains a model on sentence pairs, selects its weights on validation, and translates a test set."""
 
     name: ClassVar[str] = "translation"
@@ -55,7 +56,10 @@ class Translation(Task):
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_CURVES
 
-    modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.prune_curve", "ablab.transformer.stages.train")
+    modules: ClassVar[Sequence[str]] = (
+        "ablab.transformer.translation.prune_curve",
+        "ablab.transformer.translation.training",
+    )
     lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
 
     def check(self, config: TranslationConfig) -> None:
@@ -76,9 +80,6 @@ class Translation(Task):
     def evaluation(self, config: TranslationConfig) -> dict[str, Any]:
         return evaluation(config)
 
-    def first_and_last_step(self, config: TranslationConfig) -> tuple[int | None, int | None]:
-        return config.training.valid_every, config.training.max_steps
-
     def curve(self, config: TranslationConfig) -> dict[str, Any]:
         return curve(config)
 
@@ -86,49 +87,36 @@ class Translation(Task):
         return planning.lacks_curve(planned)
 
     def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
-        from ablab.transformer.stages.train import prepare_training  # torch from here on
+        from ablab.transformer.translation.training import prepare_training  # torch from here on
 
         return prepare_training(planned, console)
 
     def callbacks(
         self, planned: PlannedTranslation, console: Console, beating: Heartbeat, tracker: Tracker
     ) -> "Callbacks":
-        from ablab.transformer.stages.callbacks import run_callbacks
+        from ablab.transformer.translation.callbacks import CurveCallback
 
-        return run_callbacks(planned.folder, console, beating, tracker)
-
-    def train(self, work: "Work", callbacks: "Callbacks", stops: Stops | None = None) -> Record | None:
-        from ablab.transformer.stages.train import train
-
-        return train(work, callbacks, stops)
+        found = super().callbacks(planned, console, beating, tracker)
+        found.callbacks.append(CurveCallback(tracker))
+        return found
 
     def evaluate(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
-        from ablab.transformer.stages.evaluate import evaluate
+        from ablab.transformer.translation.evaluate import evaluate
 
         evaluate(planned, record, callbacks)
 
     def measure_curve(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
-        from ablab.transformer.stages.prune_curve import prune_curve
+        from ablab.transformer.translation.prune_curve import prune_curve
 
         prune_curve(planned, record, callbacks)
-
-    def lead(self, work: Callable[[], int]) -> int:
-        from ablab.transformer.training.workers import as_first  # no more: a process that is refused ends at once
-
-        return as_first(work)
-
-    def follow(self) -> None:
-        from ablab.transformer.stages.worker import run_worker
-
-        run_worker()
 
     def outputs_for(self, folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
         return translated(folder, inputs, **settings)
 
     def dry_run(self, planned: PlannedTranslation) -> dict[str, Any]:
-        from ablab.transformer.stages.dry_run import dry_run
+        from ablab.transformer.translation.training import try_out
 
-        return asdict(dry_run(planned))
+        return asdict(try_out(planned))
 
     def draw_curves(self, curves: Mapping[str, Curve], title: str, path: Path) -> None:
         draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path)

@@ -20,7 +20,7 @@ from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.transformer.config.schema import PlannedTranslation, plan_of_translation, settings_of_translation
-from ablab.transformer.stages.analyses import Asked, Wanted, missing, wanted
+from ablab.transformer.translation.analyses import Asked, Wanted, missing, wanted
 from ablab.transformer.translation.verbs.options import AnalyseOptions
 
 SENTENCES = 200
@@ -101,8 +101,8 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
     with locked(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
-            from ablab.transformer.stages.analyse import add_artefacts
-            from ablab.transformer.stages.callbacks import callbacks_after_training
+            from ablab.transformer.translation.analyse import add_artefacts
+            from ablab.transformer.translation.callbacks import callbacks_after_training
 
             with callbacks_after_training(one.planned, console) as callbacks:
                 add_artefacts(one.planned, one.record, lacking, callbacks)

@@ -13,7 +13,7 @@ from ablab.tracking.console import Console
 from ablab.transformer.config.schema import TranslationConfig, settings_of_translation
 
 if TYPE_CHECKING:
-    from ablab.transformer.contracts.laws import Law
+    from ablab.transformer.translation.contracts.laws import Law
 
 SMALL = (
     *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
@@ -55,7 +55,7 @@ def check(words: Sequence[str], *, as_json: bool) -> int:
 
 def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
     """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
-    from ablab.transformer.contracts import (  # torch from here on
+    from ablab.transformer.translation.contracts import (  # torch from here on
         of_corpora,
         of_losses,
         of_model,
@@ -76,7 +76,7 @@ def _laws(chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
 
 def _broken(law: "Law", config: TranslationConfig) -> str | None:
     """Return what breaks the law, or None. An error breaks it too; its line is named if it is the part's own."""
-    from ablab.transformer.contracts.laws import BrokenError
+    from ablab.transformer.translation.contracts.laws import BrokenError
 
     try:
         law.check(config)

@@ -112,8 +112,8 @@ def _curve(planned: PlannedTranslation, record: Record, console: Console) -> Cur
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
-        from ablab.transformer.stages.callbacks import callbacks_after_training
-        from ablab.transformer.stages.prune_curve import prune_curve
+        from ablab.transformer.translation.callbacks import callbacks_after_training
+        from ablab.transformer.translation.prune_curve import prune_curve
 
         with callbacks_after_training(planned, console) as callbacks:
             return prune_curve(planned, record, callbacks)

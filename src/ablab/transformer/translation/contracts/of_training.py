@@ -13,20 +13,21 @@ from ablab.tasks.plan import plan
 from ablab.tracking.console import Console
 from ablab.transformer.build.training import build_objective
 from ablab.transformer.config.schema import TranslationConfig, plan_of_translation
-from ablab.transformer.contracts.laws import BrokenError, Law, require
 from ablab.transformer.model.place import Place
 from ablab.transformer.stages.callbacks import MetricsCallback
-from ablab.transformer.stages.train import prepare_training, train
+from ablab.transformer.stages.train import train
 from ablab.transformer.training.callbacks import Callback, Callbacks
 from ablab.transformer.training.state import TrainingState
-from ablab.transformer.training.validation import Validation
+from ablab.transformer.translation.contracts.laws import BrokenError, Law, require
+from ablab.transformer.translation.training import prepare_training
+from ablab.transformer.translation.validation import TranslationValidation
 
 PLACES = (Place("encoder", 1, "self_attention"), Place("decoder", 2, "cross_attention"))
 
 
 def rates(config: TranslationConfig) -> None:
     """Ask for the rates of every step up to the last, and of some after it."""
-    objective = build_objective(config, TrainingState(validations=[Validation(1, loss=3.0, bleu=1.0)]))
+    objective = build_objective(config, TrainingState(validations=[TranslationValidation(1, loss=3.0, bleu=1.0)]))
     last = config.training.max_steps or 1000
     most = config.drophead.own.get("p", 1.0)
     for step in (*range(1, last + 1), 2 * last):

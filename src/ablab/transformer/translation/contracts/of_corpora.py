@@ -3,8 +3,8 @@
 import re
 
 from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.contracts.laws import Law, require
 from ablab.transformer.data.corpus import Split
+from ablab.transformer.translation.contracts.laws import Law, require
 
 
 def digests(config: TranslationConfig) -> None:

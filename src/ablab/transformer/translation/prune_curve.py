@@ -25,11 +25,11 @@ from ablab.transformer.pruning.heads import Heads, Importance, head_counts
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.stages.evaluate import Evaluator
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.head_importance import head_importance
-from ablab.transformer.training.validation import Validator
+from ablab.transformer.translation.evaluate import Evaluator
+from ablab.transformer.translation.validation import Validator
 
 Chosen = Sequence[tuple[str, Kept | Heads]]
 """The points of all curves: the name of the curve and the kept layers or heads."""

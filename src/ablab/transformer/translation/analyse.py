@@ -16,14 +16,14 @@ from ablab.transformer.analysis.inspect import FINAL, NAMES, single_heads
 from ablab.transformer.analysis.next_token import TOP, distributions, table, uncertainty
 from ablab.transformer.analysis.plot import draw
 from ablab.transformer.analysis.positions import heat_map, position_vectors, similarities
-from ablab.transformer.build import build_search
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.tokens import EOS
-from ablab.transformer.stages.analyses import SITES, Wanted, evaluated, read_test_text
-from ablab.transformer.stages.by_length import by_length
-from ablab.transformer.stages.opened import Opened
 from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.translation.analyses import SITES, Wanted, evaluated, read_test_text
+from ablab.transformer.translation.by_length import by_length
+from ablab.transformer.translation.evaluate import build_search
+from ablab.transformer.translation.opened import Opened
 
 Progress = Callable[[int], None]
 

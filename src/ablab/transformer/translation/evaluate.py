@@ -8,8 +8,8 @@ from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.shared import StoredText, keep_text
-from ablab.transformer.build import build_search, load_model, set_threads
-from ablab.transformer.config.schema import PlannedTranslation
+from ablab.transformer.build import load_model, set_threads
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.corpus import SPLITS, Pair, Split
 from ablab.transformer.data.keys import has_both_sides
@@ -19,7 +19,13 @@ from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.training.callbacks import Callback
-from ablab.transformer.training.validation import spread_loss
+from ablab.transformer.translation.validation import spread_loss
+
+
+def build_search(config: TranslationConfig) -> DecodingConfig:
+    """Build the decoding settings for the test set."""
+    decoding = config.decoding
+    return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
 
 
 class Evaluator:

@@ -9,11 +9,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ablab.transformer.build import build_model
 from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.contracts.laws import Law, require, require_close, require_equal
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.translation.contracts.laws import Law, require, require_close, require_equal
 
 VOCAB = 24
 ROUNDING = 1e-9

@@ -20,7 +20,7 @@ from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.model.tokens import BOS, EOS
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import of_run
-from ablab.transformer.training.validation import true_loss
+from ablab.transformer.translation.validation import loss_of_pairs
 
 BEGIN, END = "<s>", "</s>"
 
@@ -97,4 +97,4 @@ class Opened:
         src, tgt = self.valid
         rows = nested_subsample(len(src), count)
         chosen = src.chosen(rows), tgt.chosen(rows)
-        return lambda: true_loss(self.model, *chosen)
+        return lambda: loss_of_pairs(self.model, *chosen)

@@ -6,14 +6,14 @@ from torch import Tensor
 
 from ablab.transformer.build.training import build_objective
 from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.contracts.laws import Law, require, require_close, require_equal
-from ablab.transformer.contracts.of_model import ROUNDING, built, sentences
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.training.loss import TokenLoss, token_loss
 from ablab.transformer.training.state import TrainingState
+from ablab.transformer.translation.contracts.laws import Law, require, require_close, require_equal
+from ablab.transformer.translation.contracts.of_model import ROUNDING, built, sentences
 
 Gradients = dict[str, Tensor]
 

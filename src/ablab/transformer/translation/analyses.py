@@ -13,7 +13,7 @@ from ablab.store.records import Evaluation, Record
 from ablab.store.shared import StoredText, is_stored_text, stored_text
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.keys import has_both_sides
-from ablab.transformer.stages.by_length import METRICS
+from ablab.transformer.translation.by_length import METRICS
 
 PAIRS = 4
 LONGEST = 80
