@@ -1,4 +1,4 @@
-"""Whether two checkouts give equal ids and bits: 20 steps of ten arms, their translations, pruning curves and analyses.
+"""Whether two checkouts give equal ids and bits: 20 steps of eleven arms, with translations, pruning and analyses.
 
     python benchmarks/same_bits.py [another checkout ...]
 
@@ -45,14 +45,17 @@ ARMS = {
         *("layerdrop=0.3", "layerdrop_rates=linear", "drophead=vshape", "schedule=wsd", "optim.lr=0.001"),
         *("training.select=averaged_last", "training.average_every=5", "training.patience=9", "data.lowercase=true"),
     ),
+    "plateau": ("schedule=plateau", "schedule.decay_patience=1"),
 }
 LINE = (
-    *("training.max_steps=20", "training.valid_every=10", "optim.warmup_steps=10", "optim.batch_tokens=512"),
+    *("training.max_steps=20", "training.valid_every=10", "optim.batch_tokens=512"),
     "training.monitor=loss",  # BLEU is 0 in so short a training, and equal BLEU was not always ordered by the loss
     *("data.train_size=1000", "data.valid_size=20", "data.test_size=20", "data.vocab_size=300"),
     *("model.d_model=64", "model.d_ff=128", "trainer.threads=1", "trainer.progress=false"),
     *("decoding.max_extra_tokens=10", "pruning=none", "logger=none"),
 )
+WARM_UP = "optim.warmup_steps=10"
+"""Of every arm but that of a schedule that has none."""
 
 PROGRAM = """
 import hashlib, json, sys
@@ -154,7 +157,8 @@ def _of(checkout: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for arm, words in ARMS.items():
         with tempfile.TemporaryDirectory(prefix="ablab-same-bits-") as outputs:
-            command = [sys.executable, "-c", PROGRAM, outputs, *LINE, *words, f"outputs={outputs}"]
+            warm = () if "schedule=plateau" in words else (WARM_UP,)
+            command = [sys.executable, "-c", PROGRAM, outputs, *LINE, *warm, *words, f"outputs={outputs}"]
             environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
             done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout, check=False)
         if done.returncode:

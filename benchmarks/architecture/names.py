@@ -40,14 +40,14 @@ RUN = (
         "ablab.transformer.translation.training.prepare_training",
         (
             Step("prepare", "ablab.transformer.data.prepared.prepare"),
-            Step("build", "ablab.transformer.build.training.build_start"),
+            Step("build", "ablab.transformer.stages.train.build_start"),
         ),
     ),
     Step(
         "stage: training",
         "ablab.transformer.stages.train.train",
         (
-            Step("fit", "ablab.transformer.training.trainer.fit"),
+            Step("fit", "ablab.transformer.training.loop.fit"),
             Step("one step", "ablab.transformer.training.module.TrainingModule.training_step"),
             Step("between steps", "ablab.transformer.training.loop.TrainingLoop.on_train_batch_end"),
             Step("select", "ablab.transformer.training.checkpoints.Checkpoints.choose"),
@@ -223,7 +223,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Where does an interrupted run continue?",
         (
-            "ablab.transformer.build.training.build_start",
+            "ablab.transformer.stages.train.build_start",
             "ablab.transformer.training.checkpoints.load_last",
             "ablab.transformer.build.stretch.begin_stretch",
         ),

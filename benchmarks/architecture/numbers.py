@@ -16,15 +16,15 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 339,
-    "lines": 53_102,
+    "files over 12 lines": 330,
+    "lines": 53_059,
     "entries at the top": 24,
-    "arrows between rooms": 204,
-    "floors": 11,
-    "files that name a score": 27,
-    "modules with one importer": 63,
+    "arrows between rooms": 208,
+    "floors": 10,
+    "files that name a score": 23,
+    "modules with one importer": 58,
     "class names used twice": 0,
-    "files from the command line to the record": 24,
+    "files from the command line to the record": 22,
 }
 """The most that each number may be. A change that lowers one lowers its limit, too."""
 

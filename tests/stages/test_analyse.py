@@ -241,7 +241,7 @@ def test_quality_by_length_needs_no_model(outputs, monkeypatch):
     assert analyse(outputs, f"run={run.run_id}").code == 0
     first = comparable_artefacts(run.artefacts)["bleu_by_length"]
     (run.artefacts / "bleu_by_length.json").unlink()
-    monkeypatch.setattr("ablab.transformer.translation.opened.load_model", None)
+    monkeypatch.setattr("ablab.transformer.translation.analyse.load_model", None)
     assert analyse(outputs, f"run={run.run_id}").code == 0
     assert comparable_artefacts(run.artefacts)["bleu_by_length"].series == first.series
 

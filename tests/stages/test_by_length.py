@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from ablab.transformer.data.scoring import sentence_statistics
-from ablab.transformer.translation.by_length import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
+from ablab.transformer.translation.texts import FEWEST, METRICS, MOST_BUCKETS, buckets, by_length, lengths
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 
@@ -21,7 +21,7 @@ def text():
         sources.append(" ".join(words))
         references.append(" ".join(reversed(words)))
         hypotheses.append(" ".join(word if rng.random() < 0.8 else rng.choice(WORDS) for word in reversed(words)))
-    return sources, references, hypotheses, sentence_statistics(hypotheses, references)
+    return sources, references, hypotheses, {"bleu": sentence_statistics(hypotheses, references)}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -52,13 +52,14 @@ def test_scores_of_a_bucket_are_sacrebleus(text):
 
 
 def test_one_bucket_is_the_corpus(text):
-    sources, references, hypotheses, statistics = (side[: FEWEST + 5] for side in text)
-    (trace,) = by_length("bleu", sources, references, hypotheses, statistics).series
+    sources, references, hypotheses = (side[: FEWEST + 5] for side in text[:3])
+    items = {"bleu": text[3]["bleu"][: FEWEST + 5]}
+    (trace,) = by_length("bleu", sources, references, hypotheses, items).series
     assert trace.y == pytest.approx([sacrebleu.corpus_bleu(hypotheses, [references]).score], abs=1e-4)
 
 
 def test_statistics_of_the_buckets_sum_to_those_of_the_corpus(text):
-    statistics = text[3]
+    statistics = text[3]["bleu"]
     parts = buckets(lengths(text[0])[1])
     sums = [sum(statistics[row][column] for part in parts for row in part.rows) for column in range(10)]
     assert sums == [sum(row[column] for row in statistics) for column in range(10)]

@@ -15,8 +15,8 @@ from torch._dynamo.utils import counters
 
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.dropout import DropHead
+from ablab.transformer.model.modes import as_written, compile_layers
 from ablab.transformer.model.streams import reseed
-from ablab.transformer.training.compile import as_written, compile_layers
 from ablab.transformer.training.loss import token_loss
 from tests.model.arms import ALL_RATES, NO_DROPOUT, build, source, target
 
@@ -100,7 +100,7 @@ def _compile(model: nn.Module, backend: Any) -> None:
     """By the function that runs use, and a compiler that does not take half a minute."""
     usual = nn.Module.compile
     nn.Module.compile = lambda layer, **how: usual(layer, backend=backend, **how)
-    compile_layers(model)
+    compile_layers(model.stacks.values())
     nn.Module.compile = usual
 
 

@@ -20,9 +20,9 @@ from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD, SPECIAL
 from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.training.loop import fit
 from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
-from ablab.transformer.training.trainer import fit
 from ablab.transformer.training.validation import Samples
 from ablab.transformer.translation.validation import TranslationValidation as Validation
 

@@ -51,7 +51,7 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
     "training": (
         "ablab.transformer.translation.training.prepare_training",
         "ablab.transformer.stages.train.train",
-        "ablab.transformer.stages.worker.run_worker",
+        "ablab.transformer.stages.train.run_worker",
         "ablab.store.records.NOTHING_LEARNT",
     ),
     "evaluation": ("ablab.transformer.translation.evaluate.evaluate",),
@@ -120,7 +120,6 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.config.schema": "its values are the recipe",
     "ablab.transformer.config.options": "its values are the recipe",
     "ablab.transformer.config.training": "its values are the recipe",
-    "ablab.transformer.config.smoke": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
     "ablab.tasks.identity": "names recipes and evaluations",
@@ -132,13 +131,12 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.analysis.plot": "draws",
     "ablab.search": "may end a poor trial, which then has no result",
     "ablab.transformer.pruning.saved_model": "finds the weights of a run or of a pruned model, and reads what they are",
-    "ablab.transformer.stages.train._cost": "measures time and memory",
     "ablab.transformer.training.cost": "counts and measures what a model takes",
     "ablab.transformer.training.callbacks": "watches",
     "ablab.transformer.stages.callbacks": "watches, or ends a poor trial",
     "ablab.transformer.translation.callbacks": "watches",
     "ablab.transformer.stages.console_callback": "watches",
-    "ablab.transformer.data.download": "fetches files whose checksums are known beforehand",
+    "ablab.transformer.data.multi30k.fetch": "fetches files whose checksums are known beforehand",
 }
 """Modules and definitions that affect no number of any stage, with the reason. No digest includes them."""
 

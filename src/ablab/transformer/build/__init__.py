@@ -4,19 +4,16 @@ from ablab.transformer.build.model import build_model, check_devices, device_of,
 from ablab.transformer.build.pruning import HEAD_STRATEGIES, build_head_strategy, build_strategy
 from ablab.transformer.build.stretch import begin_stretch
 from ablab.transformer.build.training import (
-    Start,
     Trainable,
     build_checkpoints,
     build_ends,
     build_objective,
-    build_start,
     limit,
     trainer_options,
 )
 
 __all__ = [
     "HEAD_STRATEGIES",
-    "Start",
     "Trainable",
     "begin_stretch",
     "build_checkpoints",
@@ -24,7 +21,6 @@ __all__ = [
     "build_head_strategy",
     "build_model",
     "build_objective",
-    "build_start",
     "build_strategy",
     "check_devices",
     "device_of",

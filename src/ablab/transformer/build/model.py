@@ -25,6 +25,7 @@ from ablab.transformer.model.heads import with_heads
 from ablab.transformer.model.initialisation import initialise
 from ablab.transformer.model.layerdrop import RATES, LayerDrop
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
+from ablab.transformer.model.modes import check_compiler
 from ablab.transformer.model.norms import AttentionNorm
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.positions import AttentionPosition
@@ -32,7 +33,6 @@ from ablab.transformer.model.residual import Residual
 from ablab.transformer.model.streams import reseed, seed_default
 from ablab.transformer.model.transformer import Decoder, Encoder, Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
-from ablab.transformer.training.compile import check_compiler
 
 
 def build_model(config: TranslationConfig, *, src_vocab: int, tgt_vocab: int) -> Transformer:

@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -20,7 +19,6 @@ from ablab.transformer.model.place import Place
 from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.checkpoints import Checkpoints
-from ablab.transformer.training.compile import compile_layers
 from ablab.transformer.training.loss import TrainingLoss
 from ablab.transformer.training.module import StepConfig
 from ablab.transformer.training.optimisers import Named
@@ -182,29 +180,3 @@ class Trainable(abc.ABC, Generic[C]):
     def callbacks(self, model: Any, folder: RunFolder, callbacks: Callback) -> list[Callback]:
         """Return the task's own callbacks during training, which may tell `callbacks` of pictures."""
         return []
-
-
-@dataclass
-class Start:
-    """The objects from which training starts or continues. `optimizer_state` is None at step 0."""
-
-    trainable: Trainable[Any]
-    model: TokenModel
-    steps: AnySteps
-    state: TrainingState
-    checkpoints: Checkpoints
-    optimizer_state: dict[str, Any] | None
-
-
-def build_start(trainable: Trainable[Any], folder: Path) -> Start:
-    """Start from the last checkpoint in `folder`, else from the weights of `trainable`."""
-    config, kind = trainable.config, trainable.validation
-    model = trainable.model()
-    checkpoints = build_checkpoints(config, folder)
-    state, optimizer_state = TrainingState(kind=kind), None
-    if (last := checkpoints.load_last()) is not None:
-        state, optimizer_state = TrainingState.from_dict(last["course"], kind), last["optimizer"]
-        model.load_state_dict(last["model"])
-    if config.trainer.compile:
-        compile_layers(model)
-    return Start(trainable, model, limit(trainable.steps(), config), state, checkpoints, optimizer_state)

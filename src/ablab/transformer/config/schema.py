@@ -36,7 +36,6 @@ from ablab.transformer.config.options import (
     RulePruning,
     removes_heads,
 )
-from ablab.transformer.config.smoke import shrink
 from ablab.transformer.config.training import BY_SCORE, Training, TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
@@ -135,10 +134,6 @@ class TranslationConfig(Architecture, TransformerConfig):
     def violations(self) -> Iterator[str]:
         yield from _violations(self)
         yield from super().violations()
-
-    @classmethod
-    def shrink(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        return shrink(super().shrink(values))
 
     @classmethod
     def of_schema_1(cls, recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, RUNTIME
 from ablab.files import one_line
-from ablab.transformer.data import sacrebleu_sets
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, listed
 from ablab.transformer.data.keys import has_both_sides
+from ablab.transformer.data.text_files import read_pairs
 
 
 class MtData(Corpus):
@@ -47,8 +47,8 @@ class MtData(Corpus):
         for name in self.train:
             _check_id("train", name)
         for key, name in (("valid", self.valid), *(("test", name) for name in self.test_names)):
-            if sacrebleu_sets.is_named(name):
-                sacrebleu_sets.check(name, self.src, self.tgt)
+            if is_set(name):
+                check_set(name, self.src, self.tgt)
             else:
                 _check_id(key, name)
 
@@ -86,8 +86,8 @@ class MtData(Corpus):
         return split
 
     def _held_out(self, name: str) -> list[Pair]:
-        if sacrebleu_sets.is_named(name):
-            return sacrebleu_sets.read(name, self.src, self.tgt)
+        if is_set(name):
+            return read_set(name, self.src, self.tgt)
         return self._read(name)
 
     def _read(self, name: str) -> list[Pair]:
@@ -196,3 +196,38 @@ def _quiet_import(folder: Path) -> Iterator[None]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+def is_set(name: str) -> bool:
+    """Return whether sacrebleu has a test set of this name."""
+    from sacrebleu.dataset import DATASETS
+
+    return name in DATASETS
+
+
+def check_set(name: str, src: str, tgt: str) -> None:
+    """Raise UserError when the test set lacks these languages in this direction."""
+    from sacrebleu.dataset import DATASETS
+
+    pairs = DATASETS[name].langpairs
+    if f"{src}-{tgt}" not in pairs:
+        raise UserError(f"{name} has no {src}-{tgt}; {choices(f'{src}-{tgt}', pairs)}.")
+
+
+def read_set(name: str, src: str, tgt: str) -> list[Pair]:
+    """Return the pairs of a test set, with the first of several references; downloads missing files.
+
+    Raises UserError for a missing language pair, a failed download or a wrong checksum.
+    """
+    from sacrebleu.utils import get_reference_files, get_source_file
+
+    check_set(name, src, tgt)
+    langpair = f"{src}-{tgt}"
+    try:
+        files = get_source_file(name, langpair), get_reference_files(name, langpair)[0]
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error
+        raise UserError(f"sacrebleu cannot download {name} {langpair}: {reason}.") from None
+    except SystemExit:  # sacrebleu logs a wrong checksum, then exits
+        raise UserError(f"sacrebleu refused what it downloaded for {name} {langpair}; see above.") from None
+    return read_pairs(Path(files[0]), Path(files[1]))

@@ -1,15 +1,18 @@
 """The Multi30k corpus (Elliott et al. 2016): image captions in four languages, 29,000 training pairs."""
 
+import logging
+import os
+import tempfile
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
 
 from pydantic import BeforeValidator
 
 from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, RUNTIME
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Split, digest_of, joint_digest, listed
-from ablab.transformer.data.text_files import content_digest, count_pairs, locate, read_pairs
+from ablab.transformer.data.text_files import CHUNK, content_digest, count_pairs, locate, read_pairs
 
 Language = Literal["en", "de", "fr", "cs"]
 TestSet = Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr"]
@@ -152,7 +155,6 @@ class Multi30k(Corpus):
             raise UserError(f"data.path={self.path}: {error}") from None
 
     def _cached(self, split: str, language: str) -> Path:
-        from ablab.transformer.data.download import fetch
         from ablab.transformer.data.kept import cache_folder
 
         path = cache_folder("multi30k") / f"{split}.{language}.gz"
@@ -182,3 +184,53 @@ def _checksum(split: str, language: str) -> str:
             "clone https://github.com/multi30k/dataset and name its folder, data.path=<folder>."
         )
     return CHECKSUMS[name]
+
+
+TIMEOUT = 30
+"""Seconds without a byte before a download fails."""
+
+log = logging.getLogger(__name__)
+
+
+def fetch(url: str, target: Path, checksum: str) -> None:
+    """Download `url` to `target`, which is written only if its sentences have this SHA-256; else raise UserError.
+
+    Two processes may fetch the same file at once: each writes a file of its own, and the last rename wins.
+    """
+    import http.client  # only a download needs them, and lists of runs are to be quick
+    import urllib.error
+
+    log.info("downloading %s", url)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".part-", suffix=target.suffix)
+    except OSError as error:
+        raise UserError(f"{target.parent} cannot be written: {error.strerror or error}.") from None
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _stream(url, file)
+        if (received := content_digest(part)) != checksum:
+            raise UserError(f"its text has SHA-256 {received[:12]}..., expected {checksum[:12]}...")
+        part.replace(target)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise UserError(f"{url} cannot be downloaded: the server says {error.code} {error.reason}.") from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+        raise UserError(f"{url} cannot be downloaded: {reason}.") from None
+    except UserError as error:
+        raise UserError(f"{url} came damaged: {str(error).replace(str(part), 'it')}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _stream(url: str, file: IO[bytes]) -> None:
+    import urllib.request
+
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+        expected, received = answer.headers.get("Content-Length"), 0
+        while chunk := answer.read(CHUNK):
+            received += file.write(chunk)
+        if expected is not None and received < int(expected):
+            raise UserError(f"{received} of {expected} bytes arrived.")

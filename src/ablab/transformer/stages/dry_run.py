@@ -12,9 +12,9 @@ from ablab.transformer.build import Trainable, build_checkpoints, build_ends, bu
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.distributed import FirstOfMany
+from ablab.transformer.training.loop import fit
 from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import StopCriteria, TrainingState
-from ablab.transformer.training.trainer import fit
 
 STEPS = 3
 """The first step is slow, as memory is allocated and kernels are chosen; only the others are timed."""

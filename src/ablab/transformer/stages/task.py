@@ -39,6 +39,6 @@ class TransformerTask(Task):
         return as_first(work)
 
     def follow(self) -> None:
-        from ablab.transformer.stages.worker import run_worker
+        from ablab.transformer.stages.train import run_worker
 
         run_worker()

@@ -1,12 +1,11 @@
 """The training stage of one run: prepare, build, fit, select weights, write the record."""
 
-import resource
-import sys
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from statistics import median
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import torch
 
@@ -16,42 +15,69 @@ from ablab.code.machine import fast_bfloat16, provenance
 from ablab.config.kinds import outside_parts
 from ablab.fields import Role
 from ablab.files import sha256
-from ablab.store.metrics import read_metrics
-from ablab.store.records import Cost, Record, Selected, Stretch, now
+from ablab.store.records import Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
 from ablab.tasks.identity import condition_id
 from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import Stops
 from ablab.tracking.console import Console
 from ablab.transformer.build import (
-    Start,
     Trainable,
     begin_stretch,
+    build_checkpoints,
     build_ends,
     build_objective,
-    build_start,
     check_devices,
     device_of,
+    limit,
     trainer_options,
 )
 from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.data.steps import AnySteps
+from ablab.transformer.model.modes import as_written, compile_layers
+from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.stages.callbacks import SearchCallback
 from ablab.transformer.stages.console_callback import epochs_line
-from ablab.transformer.stages.worker import WorkerSpec
 from ablab.transformer.training.callbacks import Callbacks
-from ablab.transformer.training.compile import as_written
-from ablab.transformer.training.cost import ProductTimer, parameter_count
+from ablab.transformer.training.checkpoints import Checkpoints
+from ablab.transformer.training.cost import ProductTimer, cost_of, parameter_count
 from ablab.transformer.training.distributed import ALONE, SingleProcess
-from ablab.transformer.training.loop import TrainingResult
+from ablab.transformer.training.loop import TrainingResult, fit, fit_worker
 from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.selection import Weights, why_diverged
-from ablab.transformer.training.trainer import fit
+from ablab.transformer.training.state import TrainingState
 from ablab.transformer.training.validation import Validation
-from ablab.transformer.training.workers import WorkerGroup, lead
+from ablab.transformer.training.workers import Worker, WorkerGroup, follow, lead
 
 C = TypeVar("C", bound=TransformerConfig)
 
 read_sources()  # of the code just imported: a server of processes outlives edits of the sources
+
+
+@dataclass
+class Start:
+    """The objects from which training starts or continues. `optimizer_state` is None at step 0."""
+
+    trainable: Trainable[Any]
+    model: TokenModel
+    steps: AnySteps
+    state: TrainingState
+    checkpoints: Checkpoints
+    optimizer_state: dict[str, Any] | None
+
+
+def build_start(trainable: Trainable[Any], folder: Path) -> Start:
+    """Start from the last checkpoint in `folder`, else from the weights of `trainable`."""
+    config, kind = trainable.config, trainable.validation
+    model = trainable.model()
+    checkpoints = build_checkpoints(config, folder)
+    state, optimizer_state = TrainingState(kind=kind), None
+    if (last := checkpoints.load_last()) is not None:
+        state, optimizer_state = TrainingState.from_dict(last["course"], kind), last["optimizer"]
+        model.load_state_dict(last["model"])
+    if config.trainer.compile:
+        compile_layers(model.stacks.values())
+    return Start(trainable, model, limit(trainable.steps(), config), state, checkpoints, optimizer_state)
 
 
 @dataclass
@@ -166,6 +192,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         unigram = trainable.data["unigram_loss"]
         if (reason := why_diverged(state.validations, unigram, config.training.select)) is not None:
             outcome = TrainingResult("diverged", reason)
+    flops = trainable.flops_per_token(work.model, state.layer_shares())
     assert outcome.state == "finished" or outcome.state == "diverged"
     return Record(
         run_id=planned.run_id,
@@ -177,7 +204,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         time_limited=config.training.max_minutes is not None,
         selected=selected,
         validations=[{"step": each.step, **trainable.recorded(each)} for each in state.validations],
-        cost=_cost(work),
+        cost=cost_of(state, trainable.tokens_of_epoch, flops, work.model, planned.folder.metrics),
         data={**trainable.data, "padding": work.steps.padding_share()},
         runtime={
             **config.part(Role.RUNTIME),
@@ -219,34 +246,37 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 """Data type of matrix products, by `training.precision`."""
 
 
-def _cost(work: Work) -> Cost:
-    state, trainable = work.state, work.trainable
-    return Cost(
-        steps=state.step,
-        epochs=state.tokens / trainable.tokens_of_epoch,
-        tokens=state.tokens,
-        seconds=state.seconds,
-        train_seconds=state.train_seconds,
-        tokens_per_second=_speed(work),
-        peak_memory_bytes=_peak_memory(),
-        parameters=parameter_count(work.model),
-        flops_per_token=trainable.flops_per_token(work.model, state.layer_shares()),
-        matmul_flops=median(state.product_speeds) if state.product_speeds else None,
+@dataclass(frozen=True)
+class WorkerSpec:
+    """What the first process sends to the workers. `step`: where all of them start. `threads`: of each of them."""
+
+    trainable: Trainable[Any]
+    checkpoints: Path
+    step: int
+    threads: int
+
+
+def run_worker() -> NoReturn:
+    """Train as process 0 asks, if it does, and exit as it does."""
+    follow(_train)
+
+
+def _train(spec: WorkerSpec, join: Callable[[bool], Worker]) -> None:
+    config = spec.trainable.config
+    torch.set_num_threads(spec.threads)
+    start = build_start(spec.trainable, spec.checkpoints)
+    if start.state.step != spec.step:
+        raise RuntimeError(
+            f"{spec.checkpoints} holds step {start.state.step} here, and step {spec.step} on the first device; "
+            "allowed: a folder of outputs that all machines share"
+        )
+    worker = join(config.trainer.accelerator == "gpu")
+    fit_worker(
+        TrainingModule(start.model, build_objective(config, start.state), first_step=start.state.step, ranks=worker),
+        start.steps,
+        start.state,
+        worker,
+        spec.checkpoints,
+        trainer_options=trainer_options(config, int(os.environ["LOCAL_RANK"])),
+        optimizer_state=start.optimizer_state,
     )
-
-
-def _speed(work: Work) -> float:
-    """Return the median of measured target tokens per second: pauses and other processes must not affect the figure."""
-    rows = read_metrics(work.planned.folder.metrics)
-    looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
-    if not looks:  # it diverged before the first measurement
-        return work.state.tokens / max(work.state.train_seconds, 1e-9)
-    return median(looks)
-
-
-def _peak_memory() -> int:
-    """Return peak memory in bytes, of the device if there is one, otherwise of this process."""
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        return int(torch.cuda.max_memory_allocated())
-    # Linux counts in KiB, macOS in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,16 +1,23 @@
 """Training cost of a model, counted from its matrices, and the speed of the machine for comparison."""
 
 import math
+import resource
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
 from typing import cast
 
 import torch
 from torch import nn
 
+from ablab.store.metrics import read_metrics
+from ablab.store.records import Cost
 from ablab.transformer.model.embedding import TiedEmbeddings
 from ablab.transformer.model.layers import DecoderLayer
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.training.state import TrainingState
 
 LARGE = 1024
 """Rows and columns of the matrix product that measures the machine; four times as many on a GPU."""
@@ -90,3 +97,38 @@ def matrix_parameters(module: nn.Module) -> int:
 
 def _output_parameters(words: TiedEmbeddings) -> int:
     return words.output_matrix().numel()
+
+
+def cost_of(
+    state: TrainingState, tokens_of_epoch: int, flops_per_token: float, model: nn.Module, metrics: Path
+) -> Cost:
+    """Return the cost of a training that has ended; `metrics`: its metrics.csv."""
+    return Cost(
+        steps=state.step,
+        epochs=state.tokens / tokens_of_epoch,
+        tokens=state.tokens,
+        seconds=state.seconds,
+        train_seconds=state.train_seconds,
+        tokens_per_second=_speed(state, metrics),
+        peak_memory_bytes=_peak_memory(),
+        parameters=parameter_count(model),
+        flops_per_token=flops_per_token,
+        matmul_flops=median(state.product_speeds) if state.product_speeds else None,
+    )
+
+
+def _speed(state: TrainingState, metrics: Path) -> float:
+    """Return the median of measured target tokens per second: pauses and other processes must not affect the figure."""
+    rows = read_metrics(metrics)
+    looks = [row["tokens_per_second"] for row in rows if "tokens_per_second" in row]
+    if not looks:  # it diverged before the first measurement
+        return state.tokens / max(state.train_seconds, 1e-9)
+    return median(looks)
+
+
+def _peak_memory() -> int:
+    """Return peak memory in bytes, of the device if there is one, otherwise of this process."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return int(torch.cuda.max_memory_allocated())
+    # Linux counts in KiB, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

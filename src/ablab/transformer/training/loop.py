@@ -1,19 +1,22 @@
-"""The training loop between steps: timing, logging, validation, checkpoints and the decision to end."""
+"""Training: its entry points, for process 0 and for workers, and what happens between two steps."""
 
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import pytorch_lightning as pl
 
+from ablab.code.machine import graceful_stop
 from ablab.transformer.data.batches import MicroBatch, padding_share_of
+from ablab.transformer.data.steps import AnySteps
+from ablab.transformer.model.modes import as_written
 from ablab.transformer.training.callbacks import Callback, Measurements
 from ablab.transformer.training.checkpoints import Checkpoints
-from ablab.transformer.training.compile import as_written
 from ablab.transformer.training.cost import ProductTimer
-from ablab.transformer.training.distributed import SingleProcess
-from ablab.transformer.training.module import StepReport, TrainingModule
+from ablab.transformer.training.distributed import ALONE, SingleProcess
+from ablab.transformer.training.module import StepReport, TrainingModule, run_steps
 from ablab.transformer.training.state import StopCriteria, TrainingState
 from ablab.transformer.training.validation import Validate
 from ablab.transformer.training.workers import Worker, WorkerGroup
@@ -200,3 +203,39 @@ class WorkerLoop(pl.Callback):
 def _restore(module: pl.LightningModule, optimizer_state: dict[str, Any] | None) -> None:
     if optimizer_state is not None:
         module.optimizers(use_pl_optimizer=False).load_state_dict(optimizer_state)
+
+
+def fit(
+    module: TrainingModule,
+    steps: AnySteps,
+    validate: Validate,
+    state: TrainingState,
+    ends: StopCriteria,
+    checkpoints: Checkpoints,
+    callbacks: Callback,
+    *,
+    valid_every: int,
+    trainer_options: dict[str, Any],
+    optimizer_state: dict[str, Any] | None = None,
+    workers: WorkerGroup | SingleProcess = ALONE,
+    product: ProductTimer | None = None,
+) -> TrainingResult:
+    """Train from `state.step` to the end; `state` and the checkpoints are up to date when this returns."""
+    loop = TrainingLoop(validate, state, ends, checkpoints, callbacks, valid_every, optimizer_state, workers, product)
+    with graceful_stop(loop.ask_to_stop):
+        run_steps(module, steps, loop, checkpoints.folder, trainer_options)
+    return loop.outcome
+
+
+def fit_worker(
+    module: TrainingModule,
+    steps: AnySteps,
+    state: TrainingState,
+    worker: Worker,
+    folder: Path,
+    *,
+    trainer_options: dict[str, Any],
+    optimizer_state: dict[str, Any] | None,
+) -> None:
+    """Compute this process's share of each step until process 0 ends the training."""
+    run_steps(module, steps, WorkerLoop(worker, state, optimizer_state), folder, trainer_options)

@@ -1,14 +1,22 @@
-"""The Lightning module of training: the optimiser, the training step and its report."""
+"""The Lightning module of training: the optimiser, the training step and its report; and the Trainer that runs it."""
 
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from ablab.errors import UserError
 from ablab.transformer.data.batches import MicroBatch
+from ablab.transformer.data.steps import AnySteps
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.place import Place
 from ablab.transformer.model.streams import reseed
@@ -127,3 +135,66 @@ class TrainingModule(pl.LightningModule):
         for site in sites:
             site.drop_prob = self.objective.drophead_rate(step, site.place)
         return max((site.drop_prob for site in sites), default=0.0)
+
+
+def run_steps(
+    module: TrainingModule,
+    steps: AnySteps,
+    callback: pl.Callback,
+    folder: Path,
+    trainer_options: dict[str, Any],
+) -> None:
+    """Run Lightning's Trainer in this process on one device; `folder` holds only this run's checkpoints."""
+    loader: DataLoader[list[MicroBatch]] = DataLoader(
+        steps,
+        batch_size=None,
+        sampler=range(module.first_step, len(steps)),
+        # iter() draws from the loader's generator; one of its own leaves the default generator unchanged.
+        generator=torch.Generator(),
+    )
+    with _quiet():
+        trainer = _Trainer(
+            max_epochs=1,
+            max_steps=len(steps) - module.first_step,
+            callbacks=[callback],
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            # Under Slurm, Lightning would otherwise start processes, requeue, and resume what any job left there.
+            plugins=[LightningEnvironment()],
+            default_root_dir=folder,
+            **trainer_options,
+        )
+        try:
+            trainer.fit(module, loader)
+        except SystemExit as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Lightning exits with 1, as if training had failed
+                raise error.__context__ from None
+            raise
+
+
+class _Trainer(pl.Trainer):
+    """A Trainer that SIGTERM does not end: the training loop does, once the step is saved, and for all workers."""
+
+    @property
+    def received_sigterm(self) -> bool:
+        """Return False: Lightning would raise an error after any step, also after one that is not saved."""
+        return False
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Lightning's messages about hardware and workers."""
+    logger = logging.getLogger("pytorch_lightning")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        # Batches are made from arrays in memory; worker processes would only copy them.
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+        # Lightning 2.6 uses what torch 2.13 deprecates.
+        warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
+        yield
+    logger.setLevel(level)

@@ -13,7 +13,7 @@ from ablab.store.records import Evaluation, Record
 from ablab.store.shared import StoredText, is_stored_text, stored_text
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.keys import has_both_sides
-from ablab.transformer.translation.by_length import METRICS
+from ablab.transformer.translation.texts import metrics_of
 
 PAIRS = 4
 LONGEST = 80
@@ -90,7 +90,7 @@ def wanted(planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wa
     has_translations = planned.folder.translations(planned.evaluation_id).exists()
     found += [
         _wanted(f"{metric}_by_length", "by_length", metric=metric, **scored)
-        for metric in (METRICS if has_translations else ["bleu"])
+        for metric in metrics_of(translations=has_translations)
     ]
     if asked.text is not None:
         search = {key: planned.evaluation["decoding"][key] for key in SEARCH}

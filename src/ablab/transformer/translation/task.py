@@ -31,7 +31,7 @@ from ablab.transformer.translation.scores import (
     VALID_LOSS_PER_CHARACTER,
     chosen_by,
 )
-from ablab.transformer.translation.translating import translated
+from ablab.transformer.translation.verbs.translate import translated
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work

@@ -1,4 +1,4 @@
-"""The `translate` command: translate standard input with the model of a finished run."""
+"""The `translate` command: translate standard input with the model of a finished run; and the same for Python."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +19,14 @@ from ablab.transformer.translation.verbs.options import TranslateOptions
 
 if TYPE_CHECKING:
     from ablab.transformer.decoding.translator import DecodingConfig
+from typing import Literal
+
+from pydantic import ValidationError
+
+from ablab.errors import first_error
+from ablab.fields import Count
+from ablab.store.run_folder import RunFolder
+from ablab.transformer.config.schema import Decoding
 
 
 def parse(arguments: Sequence[str]) -> TranslateOptions:
@@ -143,3 +151,32 @@ def _draw(folder: Path, translator: Any, encoded: Any, translations: Sequence[Se
         pieces = translator.source.pieces(src[:-1]), translator.target.pieces(ids)
         draw_translation(translator.model, src, ids, pieces, folder / f"{number + 1}.png")
     console.say(f"Cross-attention pictures: {folder}")
+
+
+class _Asked(Decoding):
+    """How to translate, in the ranges that `decoding` has for a test set."""
+
+    n_best: Count = 1
+    device: Literal["cpu", "gpu"]
+
+    @classmethod
+    def of(cls, **settings: object) -> "_Asked":
+        """Return the settings, NumPy's numbers as Python's; UserError in one line for one out of range."""
+        try:
+            return cls.model_validate(settings, strict=False)
+        except ValidationError as error:
+            raise UserError(first_error(error, settings)) from None
+
+
+def translated(folder: RunFolder, sentences: Sequence[str], **settings: object) -> list[str]:
+    """Return the best translation of each sentence. UserError for a run without weights, or a setting out of range."""
+    asked = _Asked.of(**settings)
+    saved = find_model(str(folder.path), folder.outputs)
+    from ablab.transformer.build import device_of, load_model
+    from ablab.transformer.decoding.translator import DecodingConfig, Translator
+
+    translator = Translator(*load_model(saved, device_of(asked.device)))
+    extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens
+    search = DecodingConfig(asked.beam_size, asked.length_penalty, extra)
+    found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
+    return [translator.texts(beams[:1])[0][1] for beams in found]
