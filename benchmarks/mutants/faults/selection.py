@@ -9,9 +9,9 @@ COURSE = ("training/test_state.py",)
 SELECTION = [
     Fault(
         "validation: the loss with dropout on",
-        "transformer/training/validation.py",
-        "    with evaluating(model):\n        for rows",
-        "    if model is not None:\n        for rows",
+        "transformer/training/loss.py",
+        "    with evaluating(model):\n        for batch",
+        "    if model is not None:\n        for batch",
         VALIDATION,
     ),
     Fault(
@@ -23,14 +23,14 @@ SELECTION = [
     ),
     Fault(
         "validation: the loss is the smoothed one",
-        "transformer/training/validation.py",
+        "transformer/training/loss.py",
         "label_smoothing=0.0)\n            total += float(loss.true)",
         "label_smoothing=0.1)\n            total += float(loss.total)",
         VALIDATION,
     ),
     Fault(
         "validation: a mean over batches, not over tokens",
-        "transformer/training/validation.py",
+        "transformer/training/loss.py",
         "total += float(loss.true)\n            tokens += loss.tokens",
         "total += float(loss.true) / loss.tokens\n            tokens += 1",
         VALIDATION,
@@ -38,7 +38,7 @@ SELECTION = [
     Fault(
         "the best validation is always that of the lowest loss",
         "transformer/training/validation.py",
-        'return (self.bleu, -self.loss) if monitor == "bleu" else (-self.loss,)',
+        "return (score if monitor in self.higher_is_better else -score, -self.loss)",
         "return (-self.loss,)",
         COURSE,
     ),
@@ -52,8 +52,8 @@ SELECTION = [
     Fault(
         "the best validation: equal BLEU is not ordered by the loss",
         "transformer/training/validation.py",
-        'return (self.bleu, -self.loss) if monitor == "bleu" else (-self.loss,)',
-        'return (self.bleu,) if monitor == "bleu" else (-self.loss,)',
+        "return (score if monitor in self.higher_is_better else -score, -self.loss)",
+        "return (score if monitor in self.higher_is_better else -score,)",
         COURSE,
     ),
     Fault(

@@ -16,9 +16,9 @@ STEPS = [
     ),
     Fault(
         "optim.lr=null: the peak is d^-0.5, whatever the warm-up",
-        "transformer/config/schema.py",
-        'return float((self.model.d_model * self.schedule.own["warmup_steps"]) ** -0.5)',
-        "return float(self.model.d_model**-0.5)",
+        "transformer/config/training.py",
+        'return float((self.sizes["d_model"] * self.schedule.own["warmup_steps"]) ** -0.5)',
+        'return float(self.sizes["d_model"] ** -0.5)',
         WHOLE,
     ),
     Fault(
