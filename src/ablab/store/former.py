@@ -3,14 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_lines
 from ablab.store.records import Record
-
-if TYPE_CHECKING:
-    from ablab.tasks.task import Task
 
 Content = dict[str, Any]
 
@@ -30,14 +27,14 @@ def _record(content: Content) -> Content | None:
     selected = content["selected"]
     if "scores" in selected:
         return None
-    return {**content, "selected": _gathered(selected, "scores", [*_keys("validation"), "perplexity"])}
+    names = ("loss", "perplexity", "bleu", "loss_per_character")
+    return {**content, "selected": _gathered(selected, "scores", names)}
 
 
 def _evaluation(content: Content) -> Content:
-    found = _gathered(content, "scores", _keys("test"))
+    found = _gathered(content, "scores", ("bleu", "chrf", "loss", "loss_per_character"))
     statistics = found.pop("statistics")
-    (of_sums,) = (score.key for score in _task().scores.values() if score.of_sums is not None)
-    return {**found, "items": {of_sums: statistics}}
+    return {**found, "items": {"bleu": statistics}}
 
 
 def _curve(content: Content) -> Content:
@@ -45,20 +42,17 @@ def _curve(content: Content) -> Content:
 
 
 def _point(content: Content) -> Content:
-    return _gathered(_validated(content), "scores", _keys("test"))
+    return _gathered(_validated(content), "scores", ("bleu", "chrf"))
 
 
-MOST_DIGITS = 3
-"""Digits that reports showed of losses."""
+BESIDE = {"test_chrf": ("test chrF", 2), "test_loss": ("test loss", 3), "valid_loss": ("validation loss", 3)}
+"""Title and digits of what reports showed beside the metric."""
 
 
 def _report(content: Content) -> Content | None:
     if "beside" in content:
         return None
-    scores = {name: _task().scores[name] for name in _task().beside}
-    beside = [
-        {"name": name, "title": score.title, "digits": min(score.digits, MOST_DIGITS)} for name, score in scores.items()
-    ]
+    beside = [{"name": name, "title": title, "digits": digits} for name, (title, digits) in BESIDE.items()]
     arms = [_arm(arm) for arm in content["arms"]]
     gone = ["effect", "seeds_needed", "seconds_needed"]
     differences = [_without(line, gone) for line in content["differences"]]
@@ -67,31 +61,16 @@ def _report(content: Content) -> Content | None:
 
 
 def _arm(content: Content) -> Content:
-    first, *_ = beside = _task().beside  # the one that had no prefix
-    key = _task().scores[first].key
-    named = {**_without(content, [key]), first: content[key]}
+    named = {**_without(content, ["chrf"]), "test_chrf": content["chrf"]}
     runs = [{**_without(run, ["valid_loss"]), "loss": run["valid_loss"]} for run in content["runs"]]
-    return {**_gathered(named, "scores", beside), "runs": runs}
+    return {**_gathered(named, "scores", [*BESIDE]), "runs": runs}
 
 
 def _validated(content: Content) -> Content:
     """Gather the scores of validation, whose names had a prefix."""
     prefix = "valid_"
-    valid = {name: content[prefix + name] for name in _keys("validation") if prefix + name in content}
-    if not valid:
-        raise KeyError(prefix)
-    return {**_without(content, [prefix + name for name in valid]), "valid": valid}
-
-
-def _task() -> "Task":
-    """Return the task of runs from before there were several."""
-    from ablab.tasks.registry import task_of  # only older files need it
-
-    return task_of({})
-
-
-def _keys(place: str) -> list[str]:
-    return [score.key for score in _task().scores.values() if score.place == place]
+    valid = {name: content[f"{prefix}{name}"] for name in ("loss", "bleu")}
+    return {**_without(content, [f"{prefix}{name}" for name in valid]), "valid": valid}
 
 
 def _gathered(content: Content, field: str, names: Sequence[str]) -> Content:
