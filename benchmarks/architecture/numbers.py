@@ -17,11 +17,11 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 330,
-    "lines": 53_059,
+    "lines": 53_038,
     "entries at the top": 24,
-    "arrows between rooms": 208,
-    "floors": 10,
-    "files that name a score": 23,
+    "arrows between rooms": 207,
+    "floors": 11,
+    "files that name a score": 24,
     "modules with one importer": 58,
     "class names used twice": 0,
     "files from the command line to the record": 22,

@@ -11,8 +11,8 @@ import pytest
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.tasks.identity import recipe
+from ablab.transformer.model import modes as compiling_layers
 from ablab.transformer.model.modes import check_compiler
-from ablab.transformer.training import compile as compiling_layers
 from tests.training.compiling import COMPARED, COUNTED, STEPS
 
 ROOT = Path(__file__).parents[2]
