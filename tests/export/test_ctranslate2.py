@@ -30,6 +30,7 @@ INEXPRESSIBLE = {
     "deepnorm": "DeepNorm",
     "sandwich": "Sandwich",
     "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
     "swiglu": "SwiGLU",
     "rope": "RotaryPosition",
     "unplaced": "NoPosition",

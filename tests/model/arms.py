@@ -34,6 +34,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     **NORMS,
     "sandwich": ("placement=sandwich",),
     "gelu": ("feed_forward=gelu",),
+    "gelu_tanh": ("feed_forward=gelu_tanh",),
     "swiglu": ("feed_forward=swiglu",),
     "rope": ("position=rope",),
     "unplaced": ("position=none",),
@@ -80,6 +81,7 @@ OTHER_ARMS = [
     *(Arm("scalenorm_fixnorm", changes={"model.tie": tie}) for tie in ("source_target", "target_output", "none")),
     Arm("post", changes={"model.tie": "none"}),
     Arm("pre", changes={"model.output_bias": True}),
+    Arm("pre", changes={"embedding.kind": "plain"}),
     *(Arm(norm, changes={"model.attention_bias": bias}) for norm in ("pre", "post") for bias in ("all", "none")),
 ]
 ARMS = [

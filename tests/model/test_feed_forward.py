@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -44,6 +46,7 @@ def test_kinds_are_their_formulas(kind):
     hidden = {
         "relu": lambda: torch.maximum(y, torch.zeros_like(y)),
         "gelu": lambda: y * torch.special.ndtr(y),
+        "gelu_tanh": lambda: y * torch.sigmoid(math.sqrt(8 / math.pi) * (y + 0.044715 * y**3)),
         "swiglu": lambda: block.gate(x) * torch.sigmoid(block.gate(x)) * y,
     }[kind]()
     assert_close(block(x), hidden @ block.outer.weight.T + block.outer.bias, rtol=0, atol=1e-12)

@@ -136,6 +136,14 @@ class GELU(WrittenOut):
         return y * (1 + torch.erf(y / math.sqrt(2))) / 2
 
 
+class GELUTanh(WrittenOut):
+    """Its approximation, Hendrycks & Gimpel 2016, section 2."""
+
+    def _hidden(self, feed_forward: nn.Module, x: Tensor) -> Tensor:
+        y = feed_forward.inner(x)
+        return 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)))
+
+
 class SwiGLU(WrittenOut):
     """swish(W x) * V x, Shazeer 2020."""
 
@@ -185,6 +193,7 @@ WRITTEN = {
     "deepnorm": DeepNorm,
     "sandwich": Sandwich,
     "gelu": GELU,
+    "gelu_tanh": GELUTanh,
     "swiglu": SwiGLU,
     "rope": RoPE,
     "unplaced": Unplaced,

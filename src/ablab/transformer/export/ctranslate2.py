@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ablab.errors import UserError
 from ablab.transformer.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
-from ablab.transformer.model.embedding import Embedding
+from ablab.transformer.model.embedding import Embedding, PlainEmbedding
 from ablab.transformer.model.feed_forward import ReLU
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
 from ablab.transformer.model.norms import LayerNorm, RMSNorm, ScaleNorm
@@ -167,10 +167,11 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _table(table: nn.Module) -> Tensor:
-    """Return the rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as we do."""
+    """Return the rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as most tables here do."""
     if not isinstance(table, Embedding):
         raise _unknown(table)
-    return _plain(table.matrix())
+    rows = table.matrix()
+    return _plain(rows / math.sqrt(rows.size(1)) if isinstance(table, PlainEmbedding) else rows)
 
 
 def _unknown(module: nn.Module | None) -> UserError:

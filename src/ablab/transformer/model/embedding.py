@@ -29,6 +29,14 @@ class Embedding(nn.Module):
         return self.weight
 
 
+class PlainEmbedding(Embedding):
+    """A table whose rows enter as they are (Radford et al. 2019): no sqrt(d_model) at the input."""
+
+    def forward(self, tokens: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
+        """Return the rows of the tokens."""
+        return F.embedding(tokens, self.weight)
+
+
 class FixNormEmbedding(Embedding):
     """A table whose rows are normalised to norm 1 at each use (FixNorm; Nguyen & Salazar 2019, section 2.3).
 

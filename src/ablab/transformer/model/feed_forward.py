@@ -38,6 +38,13 @@ class GELU(FeedForward):
         return F.gelu(self.inner(x))
 
 
+class GELUTanh(FeedForward):
+    """GELU by 0.5 y (1 + tanh(sqrt(2 / pi) (y + 0.044715 y^3))), that of GPT-2 (Hendrycks & Gimpel 2016, section 2)."""
+
+    def hidden(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
+        return F.gelu(self.inner(x), approximate="tanh")
+
+
 class SwiGLU(FeedForward):
     """h(x) = swish(W x + b) * (V x + c), with swish(y) = y sigmoid(y) (Shazeer 2020, eq. 6).
 

@@ -52,17 +52,16 @@ class SmallInit(Xavier):
 class DeepNormInit(Xavier):
     """Xavier with gain beta < 1 for feed-forward, value and output matrices (Wang et al. 2022, figure 2).
 
-    With N encoder and M decoder layers beta is 0.87 (N^4 M)^(-1/16) in the encoder and (12 M)^(-1/4) in the decoder;
-    queries and keys have gain 1. It belongs to residual.DeepNorm.
+    With N encoder and M decoder layers beta is 0.87 (N^4 M)^(-1/16) in the encoder and (12 M)^(-1/4) in the decoder,
+    (8 M)^(-1/4) in one without an encoder; queries and keys have gain 1. It belongs to residual.DeepNorm.
     """
 
     SCALED: ClassVar = {"qkv": (False, False, True), "query": (False,), "key_value": (False, True), "output": (True,)}
 
     def __init__(self, *, encoder_layers: int, decoder_layers: int) -> None:
-        self.betas = {
-            "encoder": 0.87 * (encoder_layers**4 * decoder_layers) ** (-1 / 16),
-            "decoder": (12 * decoder_layers) ** (-1 / 4),
-        }
+        self.betas = {"decoder": ((12 if encoder_layers else 8) * decoder_layers) ** (-1 / 4)}
+        if encoder_layers:
+            self.betas["encoder"] = 0.87 * (encoder_layers**4 * decoder_layers) ** (-1 / 16)
 
     def gains(self, place: Place, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
         """Return beta for matrices on the way of the values, 1 for those of queries and keys."""

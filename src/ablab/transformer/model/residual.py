@@ -61,10 +61,11 @@ class PostNorm(Residual):
 class DeepNorm(PostNorm):
     """DeepNorm: norm(alpha x + dropout(f(x))), with initial weights scaled by beta (Wang et al. 2022, figure 2).
 
-    For N encoder and M decoder layers (their encoder-decoder column):
+    For N encoder and M decoder layers (their encoder-decoder column), and without an encoder (decoder-only):
 
         encoder:  alpha = 0.81 (N^4 M)^(1/16)    beta = 0.87 (N^4 M)^(-1/16)
         decoder:  alpha = (3 M)^(1/4)            beta = (12 M)^(-1/4)
+        alone:    alpha = (2 M)^(1/4)            beta = (8 M)^(-1/4)
 
     beta is the gain of initialisation.DeepNormInit. alpha is kept with the weights, since those of a pruned model were
     trained under the alpha of the full depth.
@@ -79,7 +80,7 @@ class DeepNorm(PostNorm):
         super().__init__(norm, dropout)
         alphas = {
             "encoder": 0.81 * (encoder_layers**4 * decoder_layers) ** (1 / 16),
-            "decoder": (3 * decoder_layers) ** (1 / 4),
+            "decoder": ((3 if encoder_layers else 2) * decoder_layers) ** (1 / 4),
         }
         self.register_buffer("alpha", torch.tensor(alphas[stack], dtype=torch.float64))
 
