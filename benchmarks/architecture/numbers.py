@@ -17,7 +17,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 330,
-    "lines": 53_054,
+    "lines": 53_051,
     "entries at the top": 24,
     "arrows between rooms": 207,
     "floors": 11,

@@ -9,9 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablab.transformer.data.documents.packing import IGNORED, PackedSteps, causal_in_document, same_document
+from ablab.transformer.data.documents.packing import IGNORED, PackedSteps
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import Bytes
+from ablab.transformer.model.language_model import PackedDocuments
 
 END = Bytes.end
 SHAPES = st.tuples(
@@ -20,7 +21,7 @@ SHAPES = st.tuples(
 
 
 def _shard(lengths):
-    """Documents whose tokens all differ, as far as bytes go: the first byte is the number of the document."""
+    """PackedDocuments whose tokens all differ, as far as bytes go: the first byte is the number of the document."""
     texts = ["".join(chr(32 + (number + place) % 90) for place in range(size)) for number, size in enumerate(lengths)]
     return Shard.of(Bytes(), texts)
 
@@ -38,7 +39,7 @@ def _rows(steps, epoch):
 
 def _segments(batch):
     """Yield the tokens that each document of a row reads, and those that it predicts."""
-    for inputs, targets, documents in zip(batch.inputs, batch.targets, batch.documents, strict=True):
+    for inputs, targets, documents in zip(batch.text, batch.labels, batch.documents, strict=True):
         for number in range(int(documents.max()) + 1):
             inside = (documents == number) & (targets != IGNORED)
             if inside.any():
@@ -51,7 +52,7 @@ def test_every_token_is_predicted_once_in_each_epoch(shape):
     steps = _steps(*shape)
     expected = Counter(steps.shard.tokens.tolist())
     for epoch in (0, 1):
-        found = Counter(t for batch in _rows(steps, epoch) for t in batch.targets.flatten().tolist() if t != IGNORED)
+        found = Counter(t for batch in _rows(steps, epoch) for t in batch.labels.flatten().tolist() if t != IGNORED)
         assert found == expected
 
 
@@ -77,7 +78,9 @@ def test_no_target_and_no_position_crosses_a_document(shape):
 @given(SHAPES)
 def test_positions_begin_at_each_document_and_each_row(shape):
     for batch in _rows(_steps(*shape), 0):
-        for documents, positions in zip(batch.documents.tolist(), batch.positions.tolist(), strict=True):
+        for documents, positions in zip(
+            batch.documents.tolist(), PackedDocuments.of(batch.documents).place.tolist(), strict=True
+        ):
             assert documents[0] == positions[0] == 0
             for i in range(1, len(documents)):
                 is_same = documents[i] == documents[i - 1]
@@ -91,13 +94,13 @@ def test_padding_is_ignored_apart_and_counted(shape):
     steps = _steps(*shape)
     batches = _rows(steps, 0)
     for batch in batches:
-        is_padding = batch.targets == IGNORED
-        assert (batch.inputs[is_padding] == END).all()
+        is_padding = batch.labels == IGNORED
+        assert (batch.text[is_padding] == END).all()
         real = torch.where(is_padding, -1, batch.documents).amax(dim=1, keepdim=True)
         assert (batch.documents > real)[is_padding].all()
         assert batch.tokens == len(batch.real) == int((~is_padding).sum())
-        assert (batch.targets.flatten()[batch.real] != IGNORED).all()
-    share = 1 - sum(batch.tokens for batch in batches) / sum(batch.targets.numel() for batch in batches)
+        assert (batch.labels.flatten()[batch.real] != IGNORED).all()
+    share = 1 - sum(batch.tokens for batch in batches) / sum(batch.labels.numel() for batch in batches)
     assert steps.padding_share() == pytest.approx(share)
 
 
@@ -108,9 +111,9 @@ def test_micro_batches_divide_a_step_and_nothing_else(shape, parts):
     whole, cut = (_steps(lengths, context, batch_tokens, count) for count in (1, parts))
     for index in range(whole.steps_in(2)):
         (one,), several = whole[index], cut[index]
-        assert len(several) == min(parts, len(one.inputs))
+        assert len(several) == min(parts, len(one.text))
         assert one.tokens == sum(part.tokens for part in several)
-        for name in ("inputs", "targets", "documents", "positions"):
+        for name in ("text", "labels", "documents"):
             assert torch.equal(getattr(one, name), torch.cat([getattr(part, name) for part in several]))
 
 
@@ -130,14 +133,14 @@ def test_a_step_is_the_same_from_wherever_it_is_read(shape, random):
 def test_a_step_has_as_many_contexts_as_its_tokens():
     steps = _steps([30] * 100, 16, 64)
     assert len(steps) == 1000
-    sizes = [sum(len(part.inputs) for part in steps[index]) for index in range(steps.steps_in(1))]
+    sizes = [sum(len(part.text) for part in steps[index]) for index in range(steps.steps_in(1))]
     assert set(sizes[:-1]) == {4}
     assert 1 <= sizes[-1] <= 4
-    assert {len(part.inputs) for part in _steps([30] * 100, 16, 3)[0]} == {1}
+    assert {len(part.text) for part in _steps([30] * 100, 16, 3)[0]} == {1}
 
 
 def _texts(steps, epoch):
-    return torch.cat([batch.targets for batch in _rows(steps, epoch)]).tolist()
+    return torch.cat([batch.labels for batch in _rows(steps, epoch)]).tolist()
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
@@ -160,19 +163,13 @@ def test_a_text_of_one_document_is_cut_elsewhere_in_each_epoch():
 @given(SHAPES)
 def test_the_mask_is_causal_and_within_a_document(shape):
     batch = _rows(_steps(*shape), 0)[0]
-    same, mask = same_document(batch.documents), causal_in_document(batch.documents)
+    mask = PackedDocuments.of(batch.documents).visible
     rows, context = batch.documents.shape
     assert mask.shape == (rows, 1, context, context)
     documents = batch.documents.numpy()
     expected = (documents[:, :, None] == documents[:, None, :]) & np.tri(context, dtype=bool)
     assert np.array_equal(mask[:, 0].numpy(), expected)
-    assert torch.equal(same, same.transpose(1, 2))
     assert mask.any(dim=-1).all()
-
-
-def test_a_batch_moves_to_a_device():
-    batch = _steps([10], 4, 8)[0][0].to(torch.device("meta"))
-    assert {part.device.type for part in batch} == {"meta"}
 
 
 def test_mapped_and_small_ids_are_packed_as_others_are(tmp_path):

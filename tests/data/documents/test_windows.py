@@ -9,6 +9,7 @@ from ablab.transformer.data.documents.packing import IGNORED
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import Bytes
 from ablab.transformer.data.documents.windows import windows
+from ablab.transformer.model.language_model import PackedDocuments
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 
@@ -24,15 +25,15 @@ def test_each_token_is_scored_exactly_once(lengths, context, batch_tokens, strid
     scored = [[] for _ in lengths]
     for window in windows(shard, context=context, batch_tokens=batch_tokens, stride=stride):
         batch = window.packed
-        assert batch.inputs.shape[1] <= context
-        assert len(batch.inputs) == 1 or batch.inputs.numel() <= batch_tokens
-        of = np.full(batch.targets.numel(), -1)
+        assert batch.text.shape[1] <= context
+        assert len(batch.text) == 1 or batch.text.numel() <= batch_tokens
+        of = np.full(batch.labels.numel(), -1)
         of[batch.real] = window.of
-        for row, numbers in enumerate(of.reshape(batch.targets.shape)):
+        for row, numbers in enumerate(of.reshape(batch.labels.shape)):
             (number,) = set(numbers[numbers >= 0].tolist())
-            tokens, inputs = ([256, *shard.document(number).tolist(), 256], batch.inputs[row].tolist())
+            tokens, inputs = ([256, *shard.document(number).tolist(), 256], batch.text[row].tolist())
             for column in np.flatnonzero(numbers >= 0).tolist():
-                place = len(_before(tokens, inputs, column, batch.targets[row, column]))
+                place = len(_before(tokens, inputs, column, batch.labels[row, column]))
                 scored[number].append(place)
     assert [sorted(places) for places in scored] == [list(range(1, size + 2)) for size in lengths]
 
@@ -53,7 +54,7 @@ def test_sums_by_document_are_those_of_the_documents_one_by_one(lengths, context
     def sums(of, chosen):
         found = np.zeros(len(of))
         for window in windows(of, context=context, batch_tokens=chosen, stride=stride):
-            nats = window.packed.targets.flatten()[window.packed.real].numpy() * 0.5
+            nats = window.packed.labels.flatten()[window.packed.real].numpy() * 0.5
             found += np.bincount(window.of.numpy(), weights=nats, minlength=len(of))
         return found
 
@@ -64,21 +65,21 @@ def test_sums_by_document_are_those_of_the_documents_one_by_one(lengths, context
 def test_a_stride_gives_each_token_as_much_before_it():
     shard = _shard([40])
     for window in windows(shard, context=16, batch_tokens=16, stride=4):
-        scored = window.packed.targets[0] != IGNORED
+        scored = window.packed.labels[0] != IGNORED
         begin = int(scored.nonzero()[0])
         assert begin in (0, 12) or int(scored.sum()) < 4
 
 
 def test_the_longest_windows_come_first():
-    widths = [window.packed.inputs.shape[1] for window in windows(_shard([3, 30, 9]), context=12, batch_tokens=12)]
+    widths = [window.packed.text.shape[1] for window in windows(_shard([3, 30, 9]), context=12, batch_tokens=12)]
     assert widths == sorted(widths, reverse=True)
 
 
 def test_a_document_that_fits_is_read_whole():
     (window,) = windows(_shard([5, 5]), context=6, batch_tokens=100)
     assert window.packed.tokens == 12
-    assert window.packed.inputs[:, 0].tolist() == [256, 256]
-    assert window.packed.positions.tolist() == [list(range(6))] * 2
+    assert window.packed.text[:, 0].tolist() == [256, 256]
+    assert PackedDocuments.of(window.packed.documents).place.tolist() == [list(range(6))] * 2
     assert not window.packed.documents.any()
     with pytest.raises(StopIteration):
         next(windows(Shard.of(Bytes(), []), context=6, batch_tokens=100))

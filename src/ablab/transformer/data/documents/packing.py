@@ -6,52 +6,51 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ablab.seeding import derive
 from ablab.transformer.data.documents.shards import Shard
+from ablab.transformer.data.steps import Steps
 
 Index = npt.NDArray[np.int64]
 
 IGNORED = -1
-"""The target of padding."""
+"""The label of padding."""
 
 
 class Packed(NamedTuple):
     """Contexts in which documents stand one after the other. Each is read from an end, and predicted up to its own.
 
-    The token after position i of `inputs` is `targets` at i, always one of the same document; of padding it is IGNORED.
+    The token after position i of `text` is `labels` at i, always one of the same document; of padding it is IGNORED.
     `documents`: which document of its row a position belongs to, counted from 0; padding after them is one more.
-    `positions`: how far a position is from the first of its document in the row. `real`: indices of the tokens in the
-    flattened targets, padding excluded, computed before a batch goes to a device.
+    `real`: indices of the tokens in the flattened labels, padding excluded, computed before a batch goes to a device.
     """
 
-    inputs: Int[Tensor, "batch context"]
-    targets: Int[Tensor, "batch context"]
+    text: Int[Tensor, "batch context"]
+    labels: Int[Tensor, "batch context"]
     documents: Int[Tensor, "batch context"]
-    positions: Int[Tensor, "batch context"]
     real: Int[Tensor, "tokens"]
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        """What the model reads, and which document each token is of."""
+        return self.text, self.documents
 
     @property
     def tokens(self) -> int:
         """Number of predicted tokens, ends of documents among them."""
         return len(self.real)
 
-    def to(self, device: torch.device) -> "Packed":
-        """Return the batch on a device."""
-        return Packed(*(part.to(device, non_blocking=True) for part in self))
+    @property
+    def positions(self) -> int:
+        """Number of positions, padding among them."""
+        return self.labels.numel()
 
-
-def same_document(documents: Int[Tensor, "batch context"]) -> Bool[Tensor, "batch context context"]:
-    """Return which positions belong to one document."""
-    return documents[:, :, None] == documents[:, None, :]
-
-
-def causal_in_document(documents: Int[Tensor, "batch context"]) -> Bool[Tensor, "batch 1 context context"]:
-    """Return the mask of attention: a position attends to itself and what is before it in its document (True may)."""
-    return same_document(documents).tril()[:, None]
+    @property
+    def filled(self) -> int:
+        """Number of positions without padding."""
+        return self.tokens
 
 
 def packed(inputs: Index, targets: Index, begins: npt.NDArray[np.bool_]) -> Packed:
@@ -62,11 +61,9 @@ def packed(inputs: Index, targets: Index, begins: npt.NDArray[np.bool_]) -> Pack
     """
     begins = begins.copy()
     begins[:, 0] = True
-    columns = np.arange(begins.shape[1])
-    positions = columns - np.maximum.accumulate(np.where(begins, columns, 0), axis=1)
     documents = begins.cumsum(axis=1) - 1
     real = np.flatnonzero(targets.ravel() != IGNORED)
-    return Packed(*map(torch.from_numpy, (inputs, targets, documents, positions, real)))
+    return Packed(*map(torch.from_numpy, (inputs, targets, documents, real)))
 
 
 class PackedEpochs:
@@ -125,7 +122,7 @@ class EpochOrder(NamedTuple):
         return np.maximum(0, ends - context), np.minimum(ends, self.ends[-1])
 
 
-class PackedSteps(Dataset[list[Packed]]):
+class PackedSteps(Steps[Packed]):
     """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read."""
 
     def __init__(
