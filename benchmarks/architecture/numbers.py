@@ -16,13 +16,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 330,
-    "lines": 53_051,
+    "files over 12 lines": 332,
+    "lines": 53_231,
     "entries at the top": 24,
-    "arrows between rooms": 207,
+    "arrows between rooms": 209,
     "floors": 11,
-    "files that name a score": 24,
-    "modules with one importer": 58,
+    "files that name a score": 23,
+    "modules with one importer": 57,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }

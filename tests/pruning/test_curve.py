@@ -9,9 +9,14 @@ import pytest
 
 from ablab.config import compose
 from ablab.transformer.data.scoring import score
-from ablab.transformer.pruning.curve_files import COLUMNS
-from ablab.transformer.translation.prune_curve import label
+from ablab.transformer.stages.pruning_curve import label
 from tests.pruning.conftest import pruned, the_run
+
+MEASURED = (
+    *("parameters", "bytes", "test_set", "test_bleu", "test_chrf", "valid_loss", "valid_bleu"),
+    *("sentences_per_second", "speed_ratio", "combinations"),
+)
+COLUMNS = ("strategy", "curve", "layers", "encoder", "decoder", *MEASURED)
 
 
 def the_curve(run, label):

@@ -15,14 +15,19 @@ from ablab.judge.comparisons import pictured
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.store.run_folder import CARD
 from ablab.transformer.build import load_model
-from ablab.transformer.pruning.curve_files import HEAD_COLUMNS
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import ModelCard, find_model, of_run
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.translation.callbacks import CurveCallback
+from ablab.transformer.stages.callbacks import CurveCallback
 from ablab.transformer.translation.validation import Validator
 from tests.pruning.conftest import pruned, the_run
 from tests.run.conftest import make_store
+
+MEASURED = (
+    *("parameters", "bytes", "test_set", "test_bleu", "test_chrf", "valid_loss", "valid_bleu"),
+    *("sentences_per_second", "speed_ratio", "combinations"),
+)
+HEAD_COLUMNS = ("strategy", "heads", "encoder", "decoder", "cross", *MEASURED)
 
 CPU = torch.device("cpu")
 FEWEST = 8

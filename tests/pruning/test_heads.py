@@ -11,9 +11,10 @@ from ablab.transformer.model.heads import sharing_tensors
 from ablab.transformer.pruning.heads import Head, Heads, Removal, at_random, by_importance, head_counts
 from ablab.transformer.pruning.search import HeadSearch
 from ablab.transformer.pruning.surgery import prune, prune_head_weights
+from ablab.transformer.stages.pruning_curve import whole_heads
 from ablab.transformer.training.head_importance import head_importance
 from ablab.transformer.training.loss import token_loss
-from ablab.transformer.translation.prune_curve import whole_heads
+from ablab.transformer.translation.validation import batches_of_pairs
 from tests.model.arms import EVALUATED_ARMS, Arm, source, target
 from tests.pruning.test_surgery import LEARNED, assert_same, outputs, stirred
 
@@ -100,7 +101,7 @@ def test_importance_is_the_gradient_of_a_mask(norm, drophead):
     """Sentence by sentence, with a mask written into the output projection: no hook, no batch, no padding."""
     model = stirred(Arm(norm, drophead=drophead))
     src, tgt = map(Sentences.of, SENTENCES)
-    found = head_importance(model, src, tgt)
+    found = head_importance(model, batches_of_pairs(src, tgt))
     for site in Heads._fields:
         for attention, importance in zip(attentions(model, site), found[site], strict=True):
             whole = attention.output.weight.detach().clone()
@@ -131,7 +132,7 @@ def test_importance_is_output_times_gradient():
     hook.remove()
     products = (seen[0] * seen[0].grad).sum(dim=(0, 2, 3)).abs()
     expected = (products / products.norm()).tolist()
-    assert head_importance(model, src, tgt)["cross"][1] == pytest.approx(expected, rel=1e-8)
+    assert head_importance(model, batches_of_pairs(src, tgt))["cross"][1] == pytest.approx(expected, rel=1e-8)
 
 
 IMPORTANCE = {

@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.transformer.pruning.strategies import Kept
-from ablab.transformer.translation.prune_curve import Validated
+from ablab.transformer.stages.pruning_curve import Validated
 from tests.model.arms import build
 
 ONE, TWO = Kept((0, 1), (1,)), Kept((0, 1), (0, 2))
@@ -14,6 +14,10 @@ class Counting:
 
     def __init__(self):
         self.calls = []
+
+    @property
+    def measures(self):
+        return {"loss": self.loss, "bleu": self.bleu}
 
     def loss(self, model):
         self.calls.append(("loss", len(model.decoder.layers)))
@@ -31,15 +35,15 @@ def path(tmp_path):
 
 def test_each_is_computed_once(path):
     judge = Counting()
-    validated = Validated(build("pre"), judge, path)
+    validated = Validated(build("pre"), judge.measures, path)
     for _ in range(2):
         assert (validated.loss(ONE), validated.loss(TWO), validated.bleu(TWO)) == (1.0, 2.0, 20.0)
     assert judge.calls == [("loss", 1), ("loss", 2), ("bleu", 2)]
 
 
 def test_combinations_count_what_was_asked_not_what_was_computed(path):
-    Validated(build("pre"), Counting(), path).loss(ONE)
-    validated = Validated(build("pre"), Counting(), path)
+    Validated(build("pre"), Counting().measures, path).loss(ONE)
+    validated = Validated(build("pre"), Counting().measures, path)
     validated.loss(ONE)
     validated.bleu(ONE)
     validated.loss(TWO)
@@ -53,11 +57,11 @@ def test_an_interruption_loses_one_answer_at_most(path):
                 raise KeyboardInterrupt
             return super().loss(model)
 
-    first = Validated(build("pre"), Interrupted(), path)
+    first = Validated(build("pre"), Interrupted().measures, path)
     first.loss(ONE)
     with pytest.raises(KeyboardInterrupt):
         first.loss(TWO)
     judge = Counting()
-    again = Validated(build("pre"), judge, path)
+    again = Validated(build("pre"), judge.measures, path)
     assert (again.loss(ONE), again.loss(TWO)) == (1.0, 2.0)
     assert judge.calls == [("loss", 2)]

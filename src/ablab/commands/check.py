@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from ablab.commands.options import CheckOptions
-from ablab.config.schema import DEFAULT
+from ablab.config.schema import part_groups
 from ablab.errors import DONE, FAILED, UserError
 from ablab.study.definition import define
 from ablab.study.search import define_search
 from ablab.study.study import Study
 from ablab.sweep.check import NO_ARMS, said_of, try_out
-from ablab.tasks.registry import task_in_words
 from ablab.tasks.verbs import TRANSLATION, LawChecked, PartsChecked, say_json, split_words
 from ablab.tracking.console import Console
 
@@ -34,8 +33,9 @@ def study_of(words: Sequence[str]) -> Study:
 
 
 def _name_a_study(words: Sequence[str]) -> bool:
-    """Return whether arms can be tried out: those of an experiment, or of a task that has no parts."""
-    return any(word.startswith("experiment=") for word in words) or task_in_words(words).name != DEFAULT
+    """Return whether arms are to be tried out: those of an experiment, or of a task none of whose parts are named."""
+    named = {word.partition("=")[0].partition(".")[0] for word in words}
+    return "experiment" in named or ("task" in named and not named & part_groups().keys() - {"task", "logger"})
 
 
 def _check_study(study: Study, *, as_json: bool) -> int:

@@ -344,6 +344,7 @@ class CheckOptions(Options):
     with one seed and once with another: equal seeds should give equal scores, and other seeds must give others.
 
       ablab check norm=dyt
+      ablab check task=language_model norm=dyt          also that nothing crosses a document
       ablab check schedule=trapezoid training.max_steps=100
       ablab check experiment=norms
     """

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.transformer.config.options import Pruning
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.heads import Heads, HeadStrategy, Importance, Removal, at_random, by_importance
 from ablab.transformer.pruning.search import HeadJudge, HeadSearch, Judge
-from ablab.transformer.pruning.strategies import Strategy
+from ablab.transformer.pruning.strategies import STACKS, Strategy
 
 
-def build_strategy(pruning: Pruning, model: Transformer, judge: Judge) -> Strategy:
+def build_strategy(pruning: Pruning, model: TokenModel, judge: Judge) -> Strategy:
     """Build the pruning strategy that the configuration names, ready to choose the layers to keep."""
-    depths = {"encoder_layers": len(model.encoder.layers), "decoder_layers": len(model.decoder.layers)}
-    rates = {"encoder": model.encoder.layerdrop.rates(), "decoder": model.decoder.layerdrop.rates()}
+    depths = {f"{stack}_layers": len(model.stacks.get(stack, ())) for stack in STACKS}
+    rates = {stack: getattr(model, stack).layerdrop.rates() if stack in model.stacks else [] for stack in STACKS}
     facts = {**depths, "judge": judge, "rates": rates}
     strategy: Strategy = construct(chosen_part(pruning), {**facts, **pruning.own})
     return strategy

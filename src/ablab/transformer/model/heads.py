@@ -13,7 +13,7 @@ from ablab.transformer.model.attention import Attention
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.projection import Projection
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import AnyTokenModel, TokenModel
 
 SITES = {
     "encoder": ("encoder", "self_attention"),
@@ -28,13 +28,17 @@ Kept = Mapping[str, Sequence[Sequence[int]]]
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
-def attentions(model: Transformer) -> dict[str, list[Attention]]:
-    """Return the attention of each layer, the lowest first, by site."""
-    stacks = {"encoder": list(model.encoder.layers), "decoder": list(model.decoder.layers)}
-    return {site: [getattr(layer, name) for layer in stacks[stack]] for site, (stack, name) in SITES.items()}
+def attentions(model: TokenModel) -> dict[str, list[Attention]]:
+    """Return the attention of each layer, the lowest first, by each site that the model has."""
+    found = {site: [*model.stacks.get(stack, ())] for site, (stack, _) in SITES.items()}
+    return {
+        site: [getattr(layer, SITES[site][1]) for layer in layers]
+        for site, layers in found.items()
+        if SITES[site][0] in model.stacks and all(hasattr(layer, SITES[site][1]) for layer in layers)
+    }
 
 
-def with_heads(model: Transformer, kept: Kept) -> Transformer:
+def with_heads(model: AnyTokenModel, kept: Kept) -> AnyTokenModel:
     """Return the model with only these heads. All other tensors are those of the full model, which stays unchanged.
 
     In evaluation it computes what the full model does when the outputs of the other heads are 0, up to rounding.

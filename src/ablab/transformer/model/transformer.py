@@ -1,9 +1,9 @@
 """The encoder-decoder Transformer: embeddings, encoder and decoder stacks, and single decoding steps."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -127,6 +127,9 @@ class Decoder(nn.Module):
         return self.final_norm(x)
 
 
+AnyTokenModel = TypeVar("AnyTokenModel", bound="TokenModel")
+
+
 class TokenModel(nn.Module, abc.ABC):
     """A model that predicts tokens: called with the inputs of a batch, it returns a hidden vector for each position.
 
@@ -140,6 +143,10 @@ class TokenModel(nn.Module, abc.ABC):
     @abc.abstractmethod
     def stacks(self) -> dict[str, nn.ModuleList]:
         """The layers by stack, the first ones first."""
+
+    @abc.abstractmethod
+    def of_layers(self: AnyTokenModel, kept: Mapping[str, Sequence[int]]) -> AnyTokenModel:
+        """Return a model with only these layers of each stack, which shares all else with this one."""
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Return one logit per type to predict."""
@@ -191,6 +198,17 @@ class Transformer(TokenModel):
     @property
     def stacks(self) -> dict[str, nn.ModuleList]:
         return {"encoder": self.encoder.layers, "decoder": self.decoder.layers}
+
+    def of_layers(self, kept: Mapping[str, Sequence[int]]) -> "Transformer":
+        return Transformer(
+            self.words,
+            self.word_dropout,
+            self.source_input,
+            self.target_input,
+            self.encoder.of_layers(kept["encoder"]),
+            self.decoder.of_layers(kept["decoder"]),
+            self.output_bias,
+        )
 
     def start(self, src: Int[Tensor, "batch src_len"], *, beams: int, max_len: int) -> DecoderState:
         """Encode and return the state to decode up to `max_len` tokens with up to `beams` hypotheses per sentence."""

@@ -14,22 +14,15 @@ from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve, Point
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.identity import distinct
-from ablab.transformer.pruning.plot import HEADS, Line, draw, lines_of, remaining
+from ablab.transformer.pruning.plot import HEADS, Line, draw, lines_of, quality_at, remaining
 
-MEASURED = (
-    *("parameters", "bytes", "test_set", "test_bleu", "test_chrf", "valid_loss", "valid_bleu"),
-    *("sentences_per_second", "speed_ratio", "combinations"),
-)
-
-COLUMNS = ("strategy", "curve", "layers", "encoder", "decoder", *MEASURED)
-
-HEAD_COLUMNS = ("strategy", "heads", "encoder", "decoder", "cross", *MEASURED)
-"""Columns of curves of heads; the sites name which heads of each layer remain."""
+DIGITS = {"loss": 5}
+"""Digits of a validation score in the table, where they are not 4."""
 
 
 def columns(curve: Curve) -> tuple[str, ...]:
-    """Return the columns of the curve's table."""
-    return HEAD_COLUMNS if curve.of_heads else COLUMNS
+    """Return the columns of the curve's table; of heads, the sites name which heads of each layer remain."""
+    return tuple(rows([curve])[0])
 
 
 def stem(curve: Curve) -> str:
@@ -72,10 +65,8 @@ def rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
             "parameters": point.parameters,
             "bytes": point.bytes,
             "test_set": curve.test_name,
-            "test_bleu": round(point.scores["bleu"], 4),
-            "test_chrf": round(point.scores["chrf"], 4),
-            "valid_loss": round(point.valid["loss"], 5),
-            "valid_bleu": round(point.valid["bleu"], 4),
+            **{f"test_{key}": round(point.scores[key], 4) for key in quality_at(point).tested},
+            **{f"valid_{key}": round(point.valid[key], DIGITS.get(key, 4)) for key in quality_at(point).validated},
             "sentences_per_second": round(point.sentences_per_second, 2),
             "speed_ratio": round(point.speed_ratio, 3),
             "combinations": curve.combinations,
@@ -96,12 +87,55 @@ def kept(point: Point) -> dict[str, Any]:
     }
 
 
+def curve_table(curve: Curve) -> tuple[list[list[str]], int]:
+    """Return the points of a pruning curve: layers counted from 1, or numbers of heads; and the columns of text."""
+    full = curve.points[0]
+    quality, stacks = quality_at(full), ["encoder", "decoder"] if full.encoder else ["decoder"]
+    kept = [*stacks, "cross"] if curve.of_heads and full.encoder else stacks
+    heading = [curve.label, *kept, "parameters", *quality.tested.values(), quality.speed, "speed"]
+    rows = [
+        [
+            *(_of_heads(point, kept) if curve.of_heads else _of_layers(point, full, stacks)),
+            f"{point.parameters:,}",
+            *(f"{point.scores[key]:.{quality.digits}f}" for key in quality.tested),
+            f"{point.sentences_per_second:,.0f}",
+            f"{point.speed_ratio:.2f}x",
+        ]
+        for point in curve.points
+    ]
+    return [heading, *rows], 1 + len(kept)
+
+
+def notes_on_curve(curve: Curve) -> list[str]:
+    """Say among how many sets a search chose."""
+    what = "heads" if curve.of_heads else "layers"
+    found = f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits"
+    return [found] if curve.combinations else []
+
+
+def _of_layers(point: Point, full: Point, stacks: Sequence[str]) -> list[str]:
+    """Return the curve, and the layers that remain of each stack."""
+    named = {"both": "both stacks"}.get(point.curve, f"{point.curve} alone")
+    return [named, *(_layers(getattr(point, stack), len(getattr(full, stack))) for stack in stacks)]
+
+
+def _of_heads(point: Point, sites: Sequence[str]) -> list[str]:
+    """Return how many heads remain: in all, and in each layer of each site."""
+    assert point.heads is not None
+    each = [[len(heads) for heads in point.heads[site]] for site in sites]
+    return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
+
+
+def _layers(kept: Sequence[int], depth: int) -> str:
+    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
+
+
 def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
     """Write the table, series and picture of all curves comparable with the latest."""
     curves = comparable([*folder.curves(), latest], latest)
     write_csv(folder.artefacts / f"{stem(latest)}.csv", rows(curves))
     lines = lines_of(curves)
-    about = f"{title}\n{latest.test_name}, {searched(latest)}"
+    about = f"{title}\n{tested(latest)}"
     write_artefact(folder.artefacts / f"{stem(latest)}.json", series(lines, about))
     draw(lines, about, picture(folder, latest))
 
@@ -115,10 +149,10 @@ def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
     write_text(path, text.getvalue())
 
 
-def searched(curve: Curve) -> str:
-    """Return the search that translated the test sentences: `greedy`, or `beam 4`."""
-    beam = curve.settings["decoding"]["beam_size"]
-    return "greedy" if beam == 1 else f"beam {beam}"
+def tested(curve: Curve) -> str:
+    """Return the test set, and the search that translated it if any did: `greedy`, or `beam 4`."""
+    beam = curve.settings.get("decoding", {}).get("beam_size")
+    return curve.test_name if beam is None else f"{curve.test_name}, {'greedy' if beam == 1 else f'beam {beam}'}"
 
 
 def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
@@ -126,12 +160,12 @@ def series(lines: Sequence[Line], title: str) -> SeriesArtefact:
     return SeriesArtefact(
         title=title,
         x=Axis(title="heads kept" if lines[0].curve == HEADS else "layers kept"),
-        y=Axis(title="test BLEU"),
+        y=Axis(title=quality_at(lines[0].points[0]).title),
         series=[
             Trace(
                 label=f"{line.curve}: {line.label}",
                 x=[remaining(point) for point in line.points],
-                y=[round(point.scores["bleu"], 4) for point in line.points],
+                y=[round(point.scores[quality_at(point).key], 4) for point in line.points],
             )
             for line in lines
         ],
@@ -155,7 +189,7 @@ def draw_several(runs: Sequence[Pruned], path: Path) -> Path:
         for name, run in zip(names, runs, strict=True)
         for line in lines_of(run.curves, name if len(runs) > 1 else "")
     ]
-    draw(lines, f"{first.test_name}, {searched(first)}", path)
+    draw(lines, tested(first), path)
     table = [{"run": run.run_id, "name": run.name, **row} for run in runs for row in rows(run.curves)]
     write_csv(path.with_suffix(".csv"), table)
     return path

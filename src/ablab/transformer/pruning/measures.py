@@ -6,30 +6,39 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.store.records import Curve, Point
+from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import Chart, OfCurve
 from ablab.transformer.config.options import RulePruning, removes_heads
-from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.pruning.heads import Heads, head_counts
-from ablab.transformer.pruning.plot import remaining
+from ablab.transformer.pruning.plot import BLEU, Quality, remaining
 from ablab.transformer.pruning.strategies import Depths, targets
+
+PRUNED: Mapping[str, str] = {
+    "layers": "the number of decoder layers",
+    "heads": "the number of heads that remain",
+}
+"""The keys of which a claim about the quality of pruned models needs one, and their meanings."""
 
 OF_CURVES: Mapping[str, Mapping[str, str]] = {
     "depth": {"fall": "the BLEU that pruning may cost"},
-    "pruned_bleu": {"layers": "the number of decoder layers", "heads": "the number of heads that remain"},
+    "pruned_bleu": PRUNED,
 }
-"""Metrics that are read from pruning curves: the keys of which each needs one, and their meanings."""
+"""Metrics that are read from pruning curves of translation: the keys of which each needs one, and their meanings."""
+
+OF_BITS: Mapping[str, Mapping[str, str]] = {"pruned_bits_per_byte": PRUNED}
+"""Those of language models."""
 
 
-def of_curve(claim: Any) -> OfCurve | None:
+def of_curve(claim: Any, quality: Quality = BLEU) -> OfCurve | None:
     """Return the measure of a claim that has one of the keys of OF_CURVES; None for any other."""
     if claim.fall is not None:
         return depth_measure(claim.fall)
     if claim.layers is not None:
-        return pruned_measure(claim.layers)
-    return None if claim.heads is None else fewer_heads_measure(claim.heads)
+        return pruned_measure(claim.layers, quality)
+    return None if claim.heads is None else fewer_heads_measure(claim.heads, quality)
 
 
-def check_measured(claim: Any, planned: PlannedTranslation) -> None:
+def check_measured(claim: Any, planned: PlannedRun[Any]) -> None:
     """Raise UserError unless the planned run measures what a claim about its pruning curve is about."""
     if claim.heads is not None:
         _check_heads(claim.heads, planned)
@@ -41,19 +50,24 @@ def check_measured(claim: Any, planned: PlannedTranslation) -> None:
             f"{claimed}: needs the decoder's depth-quality curve; allowed with pruning and decoder in pruning.curves"
         )
     depths = [
-        at.decoder for at in targets("decoder", Depths(model.encoder_layers, model.decoder_layers), pruning.depths)
+        at.decoder
+        for at in targets("decoder", Depths(model.sizes["encoder_layers"], model.decoder_layers), pruning.depths)
     ]
     if claim.layers is not None and claim.layers not in depths:
         raise UserError(f"claims.layers={claim.layers}: measured are {', '.join(map(str, depths))} decoder layers")
 
 
-def _check_heads(heads: int, planned: PlannedTranslation) -> None:
+def _check_heads(heads: int, planned: PlannedRun[Any]) -> None:
     pruning, model = planned.config.pruning, planned.config.model
     if not removes_heads(pruning):
+        metric = next(name for name, keys in planned.task.of_curves.items() if "heads" in keys)
         raise UserError(
-            "claims.metric=pruned_bleu: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
+            f"claims.metric={metric}: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
         )
-    full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
+    encoder, decoder = model.sizes["encoder_layers"], model.decoder_layers
+    full = Heads.all_of(encoder, decoder, model.num_heads)
+    if not encoder:  # nothing to attend to
+        full = full._replace(cross=())
     counts = head_counts(full, getattr(pruning, "heads", None))
     if heads not in counts:
         raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")
@@ -65,22 +79,24 @@ def depth_measure(fall: float) -> OfCurve:
     return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall))
 
 
-def pruned_measure(layers: int) -> OfCurve:
-    """Return the test BLEU with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
+def pruned_measure(layers: int, quality: Quality = BLEU) -> OfCurve:
+    """Return the quality with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
 
     def read(curve: Curve) -> float | None:
-        return next((_bleu(point) for point in _decoder(curve) if _depth(point) == layers), None)
+        return next((point.scores[quality.key] for point in _decoder(curve) if _depth(point) == layers), None)
 
-    return OfCurve(f"test BLEU with {layers} decoder layers", "BLEU", 2, True, read)
+    title = f"{quality.title} with {layers} decoder layers"
+    return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read)
 
 
-def fewer_heads_measure(heads: int) -> OfCurve:
-    """Return the test BLEU of a model of which `heads` heads remain, by the curve that compares the arms."""
+def fewer_heads_measure(heads: int, quality: Quality = BLEU) -> OfCurve:
+    """Return the quality of a model of which `heads` heads remain, by the curve that compares the arms."""
 
     def read(curve: Curve) -> float | None:
-        return next((_bleu(point) for point in curve.points if remaining(point) == heads), None)
+        return next((point.scores[quality.key] for point in curve.points if remaining(point) == heads), None)
 
-    return OfCurve(f"test BLEU with {heads} heads", "BLEU", 2, True, read, of_heads=True)
+    title = f"{quality.title} with {heads} heads"
+    return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read, of_heads=True)
 
 
 def depth_at_fall(curve: Curve, fall: float) -> float | None:
@@ -122,18 +138,27 @@ def _along(name: str, read: Callable[[Point], float]) -> Callable[[Curve], list[
 TIMES = "times the whole model"
 HEADS_KEPT = "heads kept of the whole model"
 
-CHARTS: Mapping[str, Chart] = {
-    "decoder_depth": Chart(
-        *("Test BLEU with fewer decoder layers", "decoder layers kept", "BLEU", "layers"), read=_along("decoder", _bleu)
-    ),
-    "both_depth": Chart(
-        *("Test BLEU with fewer layers in both stacks", "layers kept", "BLEU", "layers"), read=_along("both", _bleu)
-    ),
-    "speed": Chart(
-        *("Decoding speed with fewer decoder layers", "decoder layers kept", TIMES, "layers"),
-        read=_along("decoder", _speed),
-    ),
-    "heads": Chart("Test BLEU with fewer heads", HEADS_KEPT, "BLEU", "heads", read=_along("heads", _bleu)),
-    "heads_speed": Chart("Decoding speed with fewer heads", HEADS_KEPT, TIMES, "heads", read=_along("heads", _speed)),
-}
-"""Pictures of pruning curves, by their keys."""
+
+def charts(quality: Quality = BLEU) -> dict[str, Chart]:
+    """Return pictures of pruning curves, by their keys."""
+
+    def read(point: Point) -> float:
+        return point.scores[quality.key]
+
+    title, unit = f"{quality.title[:1].upper()}{quality.title[1:]}", quality.unit
+    return {
+        "decoder_depth": Chart(
+            *(f"{title} with fewer decoder layers", "decoder layers kept", unit, "layers"), read=_along("decoder", read)
+        ),
+        "both_depth": Chart(
+            *(f"{title} with fewer layers in both stacks", "layers kept", unit, "layers"), read=_along("both", read)
+        ),
+        "speed": Chart(
+            *("Decoding speed with fewer decoder layers", "decoder layers kept", TIMES, "layers"),
+            read=_along("decoder", _speed),
+        ),
+        "heads": Chart(f"{title} with fewer heads", HEADS_KEPT, unit, "heads", read=_along("heads", read)),
+        "heads_speed": Chart(
+            "Decoding speed with fewer heads", HEADS_KEPT, TIMES, "heads", read=_along("heads", _speed)
+        ),
+    }

@@ -1,12 +1,47 @@
 """The picture of pruning curves, of one run or of several together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.files import write_picture
 from ablab.store.records import Curve, Point
+
+
+class Quality(NamedTuple):
+    """What a curve is a curve of: a score on the test set, with its unit, digits and direction.
+
+    `tested`: titles of the scores of each point on the test set, by key; `validated`: keys of those on validation;
+    `speed`: unit of the speed.
+    """
+
+    key: str
+    unit: str
+    digits: int
+    higher_is_better: bool
+    tested: Mapping[str, str]
+    validated: Sequence[str]
+    speed: str
+
+    @property
+    def title(self) -> str:
+        """Its name in pictures and tables."""
+        return f"test {self.unit}"
+
+
+BLEU = Quality("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s")
+BITS = Quality(
+    *("bits_per_byte", "bits per byte", 4, False),
+    {"bits_per_byte": "test bits per byte", "loss": "test loss"},
+    ("loss", "bits_per_byte"),
+    "texts/s",
+)
+
+
+def quality_at(point: Point) -> Quality:
+    """Return the quality that a point of a curve has."""
+    return BLEU if BLEU.key in point.scores else BITS
 
 
 class Line(NamedTuple):
@@ -84,7 +119,7 @@ class Styles:
 
 
 def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Draw test BLEU against what remains, a panel per curve; below, the decoding speed relative to the full model."""
+    """Draw quality against what remains, a panel per curve; below, the speed relative to the full model."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -92,22 +127,24 @@ def draw(lines: Sequence[Line], title: str, path: Path) -> None:
     names = list(dict.fromkeys(line.curve for line in lines))
     figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
     FigureCanvasAgg(figure)
+    quality = quality_at(lines[0].points[0])
     panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
     for column, name in enumerate(names):
-        _draw_curve([line for line in lines if line.curve == name], styles, name, panels[0][column], panels[1][column])
-    panels[0][0].set_ylabel("test BLEU")
+        drawn = [line for line in lines if line.curve == name]
+        _draw_curve(drawn, quality.key, styles, name, panels[0][column], panels[1][column])
+    panels[0][0].set_ylabel(quality.title)
     panels[1][0].set_ylabel(f"decoding speed, {styles.strategies[0]}\n(full model: 1)")
     panels[0][-1].legend(*styles.legend(), fontsize="small", loc="lower right")
     figure.suptitle(title, fontsize="medium")
     write_picture(path, figure)
 
 
-def _draw_curve(lines: Sequence[Line], styles: Styles, name: str, quality: Any, speed: Any) -> None:
+def _draw_curve(lines: Sequence[Line], key: str, styles: Styles, name: str, quality: Any, speed: Any) -> None:
     """Draw one column: quality of every strategy, and speed of the first alone, since speed depends on depth."""
     for line in lines:
         x = [remaining(point) for point in line.points]
         style = styles.of(line.run, family(line.strategy))
-        quality.plot(x, [point.scores["bleu"] for point in line.points], **style)
+        quality.plot(x, [point.scores[key] for point in line.points], **style)
         if family(line.strategy) == styles.strategies[0]:
             speed.plot(x, [point.speed_ratio for point in line.points], **style)
     quality.set_title(TITLES.get(name, f"{name} alone"))

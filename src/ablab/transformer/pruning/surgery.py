@@ -15,13 +15,13 @@ from ablab.files import read_json, sha256, write_json
 from ablab.store.records import Curve, Point, now
 from ablab.store.run_folder import CARD, RunFolder
 from ablab.transformer.model.heads import SITES, fewer, with_heads
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import AnyTokenModel
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import PRUNED, ModelCard, SavedModel
 from ablab.transformer.pruning.strategies import STACKS, Kept
 
 
-def prune(model: Transformer, kept: Kept | Heads) -> Transformer:
+def prune(model: AnyTokenModel, kept: Kept | Heads) -> AnyTokenModel:
     """Return the model with only these layers, or heads. It shares its parameters with the full one.
 
     In evaluation it computes what the full model does when the other layers are skipped, bit for bit; or when the
@@ -29,15 +29,7 @@ def prune(model: Transformer, kept: Kept | Heads) -> Transformer:
     """
     if isinstance(kept, Heads):
         return with_heads(model, kept.sites)
-    return Transformer(
-        model.words,
-        model.word_dropout,
-        model.source_input,
-        model.target_input,
-        model.encoder.of_layers(kept.encoder),
-        model.decoder.of_layers(kept.decoder),
-        model.output_bias,
-    ).train(model.training)
+    return model.of_layers(kept.layers).train(model.training)
 
 
 def prune_head_weights(weights: Mapping[str, Tensor], kept: Heads, num_heads: int) -> dict[str, Tensor]:

@@ -8,11 +8,13 @@ from typing import Any
 
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
-from ablab.store.records import Evaluation, Record
+from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import SELECTED, TOKENIZERS, RunFolder
 from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
+from ablab.transformer.pruning.curve_files import columns, rows, stem
+from ablab.transformer.pruning.plot import HEADS, lines_of, quality_at, remaining
 from ablab.transformer.stages.console_callback import ConsoleCallback
 from ablab.transformer.training.callbacks import Callback, Callbacks, Measurements
 from ablab.transformer.training.state import TrainingState
@@ -135,6 +137,34 @@ class TrackerCallback(Callback):
             self.tracker.picture(step, key, draw(), caption, of=of)
 
 
+class CurveCallback(Callback):
+    """Sends pruning curves to the tracker."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
+
+    def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
+        """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs.
+
+        The lines are those of the first curve of a label: points of another test set would mix with them.
+        """
+        table = rows([curve])
+        key, by = (f"pruning/{HEADS}/{curve.label}", HEADS) if curve.of_heads else (f"pruning/{curve.label}", "depth")
+        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table], of=curve.curve_id)
+        quality = quality_at(curve.points[0])
+        caption = f"{quality.title} and decoding speed by {by}"
+        self.tracker.picture(step, f"pruning/{stem(curve)}", picture, caption, of=curve.curve_id)
+        for line in lines_of([curve]):
+            for point in line.points:
+                scores = {f"test_{quality.key}": point.scores[quality.key], "valid_loss": point.valid["loss"]}
+                figures = {**scores, "speed_ratio": point.speed_ratio}
+                self.tracker.along(
+                    "heads_kept" if curve.of_heads else f"{line.curve}_layers",
+                    remaining(point),
+                    {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
+                )
+
+
 class SearchCallback(Callback):
     """Asks the search after each validation whether to continue the trial; `recorded`: its scores as it reads them."""
 
@@ -158,5 +188,6 @@ def run_callbacks(
             ConsoleCallback(console),
             HeartbeatCallback(heartbeat, watched),
             TrackerCallback(tracker, folder.metrics),
+            CurveCallback(tracker),
         ]
     )

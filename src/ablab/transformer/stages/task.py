@@ -1,14 +1,20 @@
 """What the platform calls of a task that trains a Transformer; a task derives from it. Loads torch when it trains."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ablab.store.finished import FinishedRun
 from ablab.store.heartbeat import Heartbeat
-from ablab.store.records import Record
-from ablab.tasks.task import Stops, Task
+from ablab.store.records import Curve, Record
+from ablab.tasks.task import OfCurve, Stops, Task
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
+from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.pruning.curve_files import curve_table, notes_on_curve
+from ablab.transformer.pruning.measures import check_measured, of_curve
+from ablab.transformer.pruning.plot import Quality, draw, lines_of
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -16,9 +22,24 @@ if TYPE_CHECKING:
 
 
 class TransformerTask(Task):
-    """A task that trains a Transformer: it needs `prepared`, which calls `prepare_training`, and its evaluation."""
+    """A task that trains a Transformer: it needs `prepared`, which calls `prepare_training`, and its evaluation.
+
+    `quality`: what its pruning curves measure. `small`: words of a model that takes a second to check.
+    """
 
     modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.train",)
+    lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
+    quality: ClassVar[Quality]
+    small: ClassVar[tuple[str, ...]]
+    layouts: ClassVar[tuple[str, ...]] = ()
+
+    def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
+        """Write the selected weights in one of `layouts`, those of other libraries."""
+        raise NotImplementedError
+
+    def laws(self, chosen: Collection[str], line: list[str]) -> Iterator[Any]:
+        """Yield the laws of the parts of these groups; `line` describes a short run that is stopped and continued."""
+        raise NotImplementedError
 
     def first_and_last_step(self, config: TransformerConfig) -> tuple[int | None, int | None]:
         return config.training.valid_every, config.training.max_steps
@@ -27,6 +48,33 @@ class TransformerTask(Task):
         from ablab.transformer.stages.callbacks import run_callbacks  # torch from here on
 
         return run_callbacks(planned.folder, console, beating, tracker, self.watched.key)
+
+    def lacks_curve(self, planned: Any) -> bool:
+        """Return whether a run should have a pruning curve with these pruning settings and has none.
+
+        A curve under any search or test set counts: asking for another evaluation does not ask for another curve.
+        """
+        if planned.config.pruning.kind == "none":
+            return False
+        return all(curve.settings["pruning"] != planned.curve["pruning"] for curve in planned.folder.curves())
+
+    def draw_curves(self, curves: Mapping[str, Curve], title: str, path: Path) -> None:
+        draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path)
+
+    def of_curve(self, claim: Any) -> OfCurve | None:
+        return of_curve(claim, self.quality)
+
+    def may_judge_by(self, curve: Curve, planned: Any) -> bool:
+        return not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
+
+    def check_measured(self, claim: Any, planned: Any) -> None:
+        check_measured(claim, planned)
+
+    def curve_table(self, curve: Curve) -> tuple[Sequence[Sequence[str]], int]:
+        return curve_table(curve)
+
+    def notes_on_curve(self, curve: Curve) -> Sequence[str]:
+        return notes_on_curve(curve)
 
     def train(self, work: "Work", callbacks: "Callbacks", stops: Stops | None = None) -> Record | None:
         from ablab.transformer.stages.train import train

@@ -1,6 +1,6 @@
 """The importance of every head: how much the loss of a sentence depends on the head's output."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,16 +9,16 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ablab.transformer.data.batches import Batch, Sentences, collate, like_lengths
+from ablab.transformer.data.batches import MicroBatch
 from ablab.transformer.model.attention import Attention
 from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.modes import evaluating
-from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.training.loss import VALID_TOKENS, token_loss
+from ablab.transformer.model.transformer import TokenModel
+from ablab.transformer.training.loss import to_device, token_loss
 
 
 def head_importance(
-    model: Transformer, src: Sentences, tgt: Sentences, progress: Callable[[int], None] = lambda _: None
+    model: TokenModel, batches: Iterable[MicroBatch], progress: Callable[[int], None] = lambda _: None
 ) -> dict[str, list[list[float]]]:
     """Return the importance of each head by site and layer, with norm 1 in each attention.
 
@@ -26,28 +26,28 @@ def head_importance(
 
     Michel, Levy and Neubig 2019, equation 2, with the norm of their section 4.1 (an l2 norm over the heads of a layer,
     after Molchanov et al. 2017): an attention whose heads all have gradient 0 keeps zeros. With a mask xi_h that
-    multiplies the head's output at every position, the product is dL(x)/dxi_h at xi = 1; each sentence has masks of its
-    own, so that one backward pass gives the gradients of a whole batch. `progress` counts sentences.
+    multiplies the head's output at every position, the product is dL(x)/dxi_h at xi = 1; each sentence, or row of a
+    batch of another kind, has masks of its own, so that one backward pass gives the gradients of a whole batch.
+    `progress` counts these.
     """
-    device = next(model.parameters()).device
     sites = attentions(model)
     sums = {site: [torch.zeros(each.num_heads, dtype=torch.float64) for each in found] for site, found in sites.items()}
     with evaluating(model), _constant(model), torch.enable_grad():
-        for rows in like_lengths(tgt.lengths, VALID_TOKENS):
-            batch = Batch(*(side.to(device) for side in collate(src, tgt, rows)))
+        for each in batches:
+            batch = to_device(each, model)
             for site, layers in _slopes(model, sites, batch).items():
                 for total, slopes in zip(sums[site], layers, strict=True):
                     total += slopes.abs().sum(dim=0).to(total)
-            progress(len(rows))
+            progress(len(batch.labels))
     return {site: [F.normalize(total, dim=0).tolist() for total in layers] for site, layers in sums.items()}
 
 
 def _slopes(
-    model: Transformer, sites: dict[str, list[Attention]], batch: Batch
+    model: TokenModel, sites: dict[str, list[Attention]], batch: MicroBatch
 ) -> dict[str, list[Float[Tensor, "batch heads"]]]:
     """Return dL(x)/dxi of each sentence x of the batch for each head."""
     masks = {
-        site: [each.output.weight.new_ones(len(batch.src), each.num_heads, requires_grad=True) for each in found]
+        site: [each.output.weight.new_ones(len(batch.labels), each.num_heads, requires_grad=True) for each in found]
         for site, found in sites.items()
     }
     pairs = [pair for site, found in sites.items() for pair in zip(found, masks[site], strict=True)]

@@ -1,4 +1,4 @@
-"""The callbacks that only translation runs have: attention maps, and pruning curves for the tracker."""
+"""The callbacks that only translation runs have: attention maps, and those after training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,49 +8,18 @@ import numpy as np
 from torch import Tensor
 
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
-from ablab.store.records import Curve
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
-from ablab.tracking.tracker import Tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import collate
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.pruning.curve_files import columns, rows, stem
-from ablab.transformer.pruning.plot import HEADS, lines_of, remaining
-from ablab.transformer.stages.callbacks import TrackerCallback
+from ablab.transformer.stages.callbacks import CurveCallback, TrackerCallback
 from ablab.transformer.stages.console_callback import ConsoleCallback
 from ablab.transformer.training.callbacks import Callback, Callbacks
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.training.validation import Samples, Validation
-
-
-class CurveCallback(Callback):
-    """Sends pruning curves to the tracker."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
-
-    def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
-        """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs.
-
-        The lines are those of the first curve of a label: points of another test set would mix with them.
-        """
-        table = rows([curve])
-        key, by = (f"pruning/{HEADS}/{curve.label}", HEADS) if curve.of_heads else (f"pruning/{curve.label}", "depth")
-        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table], of=curve.curve_id)
-        caption = f"test BLEU and decoding speed by {by}"
-        self.tracker.picture(step, f"pruning/{stem(curve)}", picture, caption, of=curve.curve_id)
-        for line in lines_of([curve]):
-            for point in line.points:
-                quality = {"test_bleu": point.scores["bleu"], "valid_loss": point.valid["loss"]}
-                figures = {**quality, "speed_ratio": point.speed_ratio}
-                self.tracker.along(
-                    "heads_kept" if curve.of_heads else f"{line.curve}_layers",
-                    remaining(point),
-                    {f"pruning/{line.curve}/{line.label}/{key}": value for key, value in figures.items()},
-                )
 
 
 class AttentionMapCallback(Callback):

@@ -7,7 +7,7 @@ from ablab.errors import UserError
 from ablab.fields import SCHEMA, Group, flatten
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
-from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
+from ablab.transformer.config.schema import TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.saved_model import SavedModel, find_model
 
 
@@ -30,16 +30,6 @@ def check_reopened(config: TranslationConfig, folder: RunFolder, record: Record)
             f"{folder.run_id}: data.overlap=drop left the sentences of another test set out of its training; allowed: "
             "the test set that it was trained with"
         )
-
-
-def lacks_curve(planned: PlannedTranslation) -> bool:
-    """Return whether a run should have a pruning curve with these pruning settings and has none.
-
-    A curve under any search or test set counts: asking for another evaluation does not ask for another curve.
-    """
-    if planned.config.pruning.kind == "none":
-        return False
-    return all(curve.settings["pruning"] != planned.curve["pruning"] for curve in planned.folder.curves())
 
 
 def origin_of(config: TranslationConfig) -> SavedModel | None:

@@ -1,56 +1,10 @@
-"""What the console says of a translation run that has ended, and the table of a pruning curve."""
+"""What the console says of a translation run that has ended."""
 
 from collections.abc import Iterator, Sequence
 
-from ablab.store.records import Curve, Evaluation, Point, Record
+from ablab.store.records import Evaluation, Record
 from ablab.text import duration, program
 from ablab.transformer.data.corpus import EXTRA_TOKENS
-
-
-def curve_table(curve: Curve) -> tuple[list[list[str]], int]:
-    """Return the points of a pruning curve: layers counted from 1, or numbers of heads; and the columns of text."""
-    full = curve.points[0]
-    kept = ["encoder", "decoder", "cross"] if curve.of_heads else ["encoder", "decoder"]
-    heading = [curve.label, *kept, "parameters", "test BLEU", "chrF", "sentences/s", "speed"]
-    rows = [
-        [
-            *(_of_heads(point) if curve.of_heads else _of_layers(point, full)),
-            f"{point.parameters:,}",
-            f"{point.scores['bleu']:.2f}",
-            f"{point.scores['chrf']:.2f}",
-            f"{point.sentences_per_second:,.0f}",
-            f"{point.speed_ratio:.2f}x",
-        ]
-        for point in curve.points
-    ]
-    return [heading, *rows], 1 + len(kept)
-
-
-def notes_on_curve(curve: Curve) -> list[str]:
-    """Say among how many sets a search chose."""
-    what = "heads" if curve.of_heads else "layers"
-    found = f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits"
-    return [found] if curve.combinations else []
-
-
-def _of_layers(point: Point, full: Point) -> list[str]:
-    """Return the curve, and the layers that remain of each stack."""
-    return [
-        {"both": "both stacks"}.get(point.curve, f"{point.curve} alone"),
-        _layers(point.encoder, len(full.encoder)),
-        _layers(point.decoder, len(full.decoder)),
-    ]
-
-
-def _of_heads(point: Point) -> list[str]:
-    """Return how many heads remain: in all, and in each layer of each site."""
-    assert point.heads is not None
-    each = [[len(heads) for heads in layers] for layers in point.heads.values()]
-    return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
-
-
-def _layers(kept: Sequence[int], depth: int) -> str:
-    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
 
 
 def rows_of(record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:

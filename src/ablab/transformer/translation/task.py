@@ -1,23 +1,20 @@
 """The task translation: an encoder-decoder Transformer, trained on sentence pairs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ablab.config import Composed
-from ablab.store.heartbeat import Heartbeat
-from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.records import Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart, Example, OfCurve
+from ablab.tasks.task import Chart, Example
 from ablab.tracking.console import Console
-from ablab.tracking.tracker import Tracker
-from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.recipe import curve, evaluation, recipe
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
-from ablab.transformer.pruning.measures import CHARTS, OF_CURVES, check_measured, of_curve
-from ablab.transformer.pruning.plot import draw, lines_of
+from ablab.transformer.pruning.measures import OF_CURVES, charts
+from ablab.transformer.pruning.plot import BLEU, Quality
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation import planning, said, texts
@@ -36,6 +33,7 @@ from ablab.transformer.translation.verbs.translate import translated
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
     from ablab.transformer.training.callbacks import Callbacks
+    from ablab.transformer.translation.contracts.laws import Law
 
 
 class Translation(TransformerTask):
@@ -60,7 +58,15 @@ class Translation(TransformerTask):
         "ablab.transformer.translation.prune_curve",
         "ablab.transformer.translation.training",
     )
-    lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
+    quality: ClassVar[Quality] = BLEU
+    small: ClassVar[tuple[str, ...]] = (
+        *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
+    )
+
+    def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
+        from ablab.transformer.translation.contracts import laws  # torch from here on
+
+        return laws(chosen, line)
 
     def check(self, config: TranslationConfig) -> None:
         config.data.check()
@@ -83,22 +89,10 @@ class Translation(TransformerTask):
     def curve(self, config: TranslationConfig) -> dict[str, Any]:
         return curve(config)
 
-    def lacks_curve(self, planned: PlannedTranslation) -> bool:
-        return planning.lacks_curve(planned)
-
     def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
         from ablab.transformer.translation.training import prepare_training  # torch from here on
 
         return prepare_training(planned, console)
-
-    def callbacks(
-        self, planned: PlannedTranslation, console: Console, beating: Heartbeat, tracker: Tracker
-    ) -> "Callbacks":
-        from ablab.transformer.translation.callbacks import CurveCallback
-
-        found = super().callbacks(planned, console, beating, tracker)
-        found.callbacks.append(CurveCallback(tracker))
-        return found
 
     def evaluate(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
         from ablab.transformer.translation.evaluate import evaluate
@@ -118,32 +112,14 @@ class Translation(TransformerTask):
 
         return asdict(try_out(planned))
 
-    def draw_curves(self, curves: Mapping[str, Curve], title: str, path: Path) -> None:
-        draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path)
-
     def chosen_by(self, metric: str, recipe: Recipe) -> str | None:
         return chosen_by(metric, recipe)
-
-    def of_curve(self, claim: Any) -> OfCurve | None:
-        return of_curve(claim)
-
-    def may_judge_by(self, curve: Curve, planned: PlannedTranslation) -> bool:
-        return not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
-
-    def check_measured(self, claim: Any, planned: PlannedTranslation) -> None:
-        check_measured(claim, planned)
 
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         return said.rows_of(record, evaluation)
 
     def next_lines(self, record: Record) -> Sequence[str]:
         return said.next_lines(record)
-
-    def curve_table(self, curve: Curve) -> tuple[Sequence[Sequence[str]], int]:
-        return said.curve_table(curve)
-
-    def notes_on_curve(self, curve: Curve) -> Sequence[str]:
-        return said.notes_on_curve(curve)
 
     def scored_again(self, evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
         return texts.scored_again(evaluation, folder)
@@ -159,7 +135,7 @@ class Translation(TransformerTask):
         found = {
             VALID_LOSS: loss,
             VALID_BLEU: Chart("Validation BLEU (greedy)", "step", "BLEU", "validations", "bleu"),
-            **CHARTS,
+            **charts(),
             "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
             "drophead": Chart(
                 *("Probability with which a head is dropped", "step", "probability", "metrics", "drophead"),

@@ -83,11 +83,13 @@ class Validator:
 def loss_of_pairs(model: Transformer, src: Sentences, tgt: Sentences) -> float:
     """Return the loss without label smoothing, in nats per target token."""
 
-    def batches() -> Iterator[Batch]:
-        for rows in like_lengths(tgt.lengths, VALID_TOKENS):
-            yield collate(src, tgt, rows)
+    return true_loss(model, batches_of_pairs(src, tgt))
 
-    return true_loss(model, batches())
+
+def batches_of_pairs(src: Sentences, tgt: Sentences) -> Iterator[Batch]:
+    """Yield the pairs in batches of like lengths."""
+    for rows in like_lengths(tgt.lengths, VALID_TOKENS):
+        yield collate(src, tgt, rows)
 
 
 def spread_loss(model: Transformer, src: Sentences, tgt: Sentences) -> float:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
-
-from ablab.transformer.config.schema import TranslationConfig
 
 
 class BrokenError(Exception):
@@ -17,7 +16,7 @@ class Law:
     """What must hold of a configuration's parts. `check` raises BrokenError if it does not."""
 
     sentence: str
-    check: Callable[[TranslationConfig], None]
+    check: Callable[[Any], None]
 
 
 def require(holds: bool, why: str) -> None:

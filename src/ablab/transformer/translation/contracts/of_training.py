@@ -5,21 +5,21 @@ import signal
 import tempfile
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from ablab.config import compose
 from ablab.files import sha256
 from ablab.store.run_folder import SELECTED
-from ablab.tasks.plan import plan
+from ablab.tasks.plan import PlannedRun, plan
 from ablab.tracking.console import Console
 from ablab.transformer.build.training import build_objective
-from ablab.transformer.config.schema import TranslationConfig, plan_of_translation
+from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.place import Place
 from ablab.transformer.stages.callbacks import MetricsCallback
 from ablab.transformer.stages.train import train
 from ablab.transformer.training.callbacks import Callback, Callbacks
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.contracts.laws import BrokenError, Law, require
-from ablab.transformer.translation.training import prepare_training
 from ablab.transformer.translation.validation import TranslationValidation
 
 PLACES = (Place("encoder", 1, "self_attention"), Place("decoder", 2, "cross_attention"))
@@ -50,7 +50,7 @@ class LawOfResume:
     def __init__(self, words: list[str]) -> None:
         self.words = words
 
-    def __call__(self, config: TranslationConfig) -> None:
+    def __call__(self, config: object) -> None:
         with tempfile.TemporaryDirectory(prefix="ablab-check-") as folder:
             whole = self._trained(Path(folder) / "whole", stops=0)
             stopped = self._trained(Path(folder) / "stopped", stops=1)
@@ -58,10 +58,10 @@ class LawOfResume:
 
     def _trained(self, outputs: Path, stops: int) -> str:
         """Train, stopped so many times in the middle; return a digest of the selected weights."""
-        planned = plan_of_translation(plan(compose([*self.words, f"outputs={outputs}"])))
+        planned: PlannedRun[Any] = plan(compose([*self.words, f"outputs={outputs}"]))
         steps = planned.config.training.max_steps or 2
         for left in range(stops, -1, -1):
-            work = prepare_training(planned, SilentConsole())
+            work = planned.task.prepared(planned, SilentConsole())
             metrics = MetricsCallback(planned.folder.metrics, SilentConsole().say)
             record = train(work, Callbacks([metrics, StopAt(steps // 2)] if left else [metrics]))
             require((record is None) == bool(left), "the run does not stop where it is asked to, or does not end")

@@ -3,18 +3,28 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ablab.store.run_folder import RunFolder
+from ablab.config.schema import DEFAULT
+from ablab.errors import UserError
+from ablab.store.finished import FinishedRun, open_run
+from ablab.store.run_folder import CARD, RunFolder
 from ablab.store.shared import stored_text
+from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import read_words
 from ablab.tracking.console import Console
 from ablab.transformer.pruning.saved_model import SavedModel, find_model
+from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation.verbs.options import ExportOptions
 
 
 def export(arguments: Sequence[str]) -> int:
     """Convert the model, translate test sentences with both engines, and report how many differ."""
     options = read_words(ExportOptions, arguments)
+    if (run := _of_other_task(options)) is not None:
+        return _in_a_layout(options, run)
     saved = find_model(options.run, Path(options.outputs))
+    chosen = options.format or FORMAT
+    if chosen != FORMAT:
+        raise UserError(f"format={chosen}: {saved.name} is a model of task={DEFAULT}; allowed: {FORMAT}")
     folder = _free(options, saved)
     sources = _test_sources(saved)[: options.check]
     console = Console()
@@ -27,7 +37,7 @@ def export(arguments: Sequence[str]) -> int:
     model, tokenizers = load_model(saved, device_of("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    console.say(f"{saved.name} as {options.format}, {options.quantization}: {megabytes:.1f} MB")
+    console.say(f"{saved.name} as {chosen}, {options.quantization}: {megabytes:.1f} MB")
     if sources:
         from ablab.transformer.export.translator import compare
 
@@ -41,11 +51,47 @@ def export(arguments: Sequence[str]) -> int:
     return 0
 
 
+FORMAT = "ctranslate2"
+"""The format of models of translation."""
+
+
+def _of_other_task(options: ExportOptions) -> FinishedRun | None:
+    """Return the run, if it is one of another task; None for one of translation, and for a pruned model."""
+    if (Path(options.run) / CARD).exists():
+        return None
+    run = open_run(options.run, Path(options.outputs), selected=True)
+    return None if run.record.task == DEFAULT else run
+
+
+def _in_a_layout(options: ExportOptions, run: FinishedRun) -> int:
+    """Write the model in a layout of another library."""
+    task = task_named(run.record.task)
+    layouts = task.layouts if isinstance(task, TransformerTask) else ()
+    if options.format not in layouts:
+        allowed = ", ".join(layouts) or f"runs of task={DEFAULT}"
+        raise UserError(
+            f"format={options.format or 'null'}: {run.run_id} is a run of task={task.name}; allowed: {allowed}"
+        )
+    for key in sorted(options.model_fields_set & {"quantization", "check"}):
+        raise UserError(f"{key}={getattr(options, key)} has no effect with format={options.format}; allowed: {FORMAT}")
+    folder = Path(options.folder or run.folder.path / "exports" / str(options.format))
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder}: exists; say a new folder, or remove it")
+    assert isinstance(task, TransformerTask)
+    task.export(run, str(options.format), folder)
+    console = Console()
+    megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    console.say(f"{run.run_id} as {options.format}: {megabytes:.1f} MB")
+    console.say(f"Next: transformers.AutoModelForCausalLM.from_pretrained('{folder}')")
+    console.say(f"Results: {folder}")
+    return 0
+
+
 def _free(options: ExportOptions, saved: SavedModel) -> Path:
     """Return the folder for the export, by default inside the model's folder."""
     if options.folder is not None:
         return Path(options.folder)
-    return export_folder(saved, options.format, options.quantization)
+    return export_folder(saved, FORMAT, options.quantization)
 
 
 def export_folder(saved: SavedModel, format: str, quantization: str) -> Path:

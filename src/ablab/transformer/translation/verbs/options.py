@@ -129,22 +129,23 @@ class AnalyseOptions(Options):
 
 
 class ExportOptions(Options):
-    """Write a model for CTranslate2, and compare its translations with ablab's.
+    """Write a model for CTranslate2, or a language model as the library transformers reads it.
 
-    Converts a whole or a pruned model for another inference engine, translates test sentences with both engines, and
-    reports how many translations differ.
+    For CTranslate2, converts a whole or a pruned model of translation, translates test sentences with both engines, and
+    reports how many translations differ. A language model is written as safetensors and config.json, in the layout of
+    GPT-2 or of Llama, if that can say all of its parts.
     """
 
     usage = ("ablab export run=<id> [key=value ...]",)
 
     run: str
     """a finished run: its id, a prefix of its id, its display name, or its path; or the path of a pruned model"""
-    format: Literal["ctranslate2"] = "ctranslate2"
-    """engine for which the model is written; needs pip install 'ablab[ctranslate2]'"""
+    format: Literal["ctranslate2", "gpt2", "llama"] | None = None
+    """ctranslate2, for models of translation (pip install 'ablab[ctranslate2]'); gpt2 or llama, for language models"""
     quantization: Literal["float32", "int8"] = "float32"
     """type of the weights in the export"""
     folder: Annotated[str, Field(min_length=1)] | None = None
-    """folder of the export; by default exports/<format>-<quantization> in the folder of the model"""
+    """folder of the export; by default exports/<format>-<quantization>, or exports/<format>, in that of the model"""
     check: Annotated[int, Field(ge=0)] = 1000
     """number of test sentences that both engines translate; 0: no comparison"""
     outputs: str = "outputs"
