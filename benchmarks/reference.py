@@ -5,7 +5,7 @@ python -m benchmarks.reference verbs|settings
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from inspect import cleandoc
 from typing import Any
 
@@ -15,6 +15,7 @@ from ablab import errors
 from ablab.commands.help import fields_of_group, listed_fields, option_lines
 from ablab.config.groups import default_choices, groups, option_files, option_values
 from ablab.config.kinds import class_of
+from ablab.config.schema import part_groups, schemas
 from ablab.fields import Group, is_group
 from ablab.tasks.verbs import VERBS, options_of
 from ablab.transformer.config.schema import TranslationConfig
@@ -90,6 +91,10 @@ def _option(group: str, option: str) -> Iterator[str]:
     yield from (f"### {group}={option}", "", *([about, ""] if about else []))
     if is_group(found):
         rows = list(_table(found, _written(group, option)))
+        for schema in schemas() if group not in part_groups() else ():  # fields that only another task has
+            own = schema.model_fields[group].annotation if group in schema.model_fields else None
+            if is_group(own):
+                rows += list(_table(own, _written(group, option), found.model_fields))[2:]
         yield from ([*rows, ""] if len(rows) > 2 else [])
 
 
@@ -105,11 +110,15 @@ def _written(section: str, option: str | None = None) -> Mapping[str, tuple[str,
     return found
 
 
-def _table(kind: type[Group], written: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def _table(kind: type[Group], written: Mapping[str, tuple[str, str]], without: Collection[str] = ()) -> Iterator[str]:
     schema = kind.model_json_schema()["properties"]
     yield from ("| field | default | allowed | role | |", "| --- | --- | --- | --- | --- |")
     for name, marks in kind.marks().items():
-        if name in ("kind", "code") or is_group(kind.model_fields[name].annotation) or "$ref" in schema.get(name, {}):
+        if (
+            name in ("kind", "code", *without)
+            or is_group(kind.model_fields[name].annotation)
+            or "$ref" in schema.get(name, {})
+        ):
             continue
         default, comment = written.get(name, ("", ""))
         needs = f" (with {marks.read_if.needs})" if marks.read_if is not None else ""

@@ -8,8 +8,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ablab.study.experiment import Claimed, Metric
 from ablab.tasks import score as scores_of
+from ablab.tasks.registry import task_named
 from ablab.transformer.translation.scores import COSTS, SCORES
 from tests.translation import MEASURES
+
+OF_TEXT = task_named("language_model")
 
 
 def unlike(name, recipes):
@@ -26,12 +29,12 @@ def _accepted(kind):
 
 
 def test_a_study_is_judged_by_a_score_of_quality():
-    assert _accepted(Metric) == {*SCORES}
+    assert _accepted(Metric) == {*SCORES, *OF_TEXT.scores}
 
 
 def test_a_claim_is_about_a_score_or_a_quantity_of_its_own():
-    own = ("failures", "depth", "pruned_bleu")
-    assert _accepted(Claimed) == {*SCORES, *COSTS, *own, "seconds"}, "which is of commands"
+    own = ("failures", "depth", "pruned_bleu", "pruned_bits_per_byte")
+    assert _accepted(Claimed) == {*SCORES, *OF_TEXT.scores, *COSTS, *own, "seconds"}, "which is of commands"
 
 
 def test_the_report_compares_by_every_score_and_speed():

@@ -21,6 +21,7 @@ LEVELS = (
     ("transformer.export",),
     ("transformer.stages",),
     ("transformer.translation",),
+    ("transformer.language_model",),
     ("run",),
     ("study",),
     ("judge",),

@@ -16,11 +16,11 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 332,
-    "lines": 53_231,
+    "files over 12 lines": 347,
+    "lines": 54_970,
     "entries at the top": 24,
-    "arrows between rooms": 209,
-    "floors": 11,
+    "arrows between rooms": 229,
+    "floors": 12,
     "files that name a score": 23,
     "modules with one importer": 57,
     "class names used twice": 0,

@@ -15,8 +15,10 @@ from ablab.config.kinds import class_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.fields import Group, Role
+from ablab.tasks.registry import task_of_option
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.language_model.schema import Stack
 from tests.shipped import shipped
 
 RUNTIME = {
@@ -50,7 +52,8 @@ OF_CORPUS = {
 CHOICES = [(group, option) for group, options in groups().items() for option in options]
 OF_DOCUMENTS = ("documents", "huggingface")
 OVERLAYS = {
-    "model": ("optim.", "schedule.", "training."),
+    "model": ("optim.", "schedule.", "training.", "position."),
+    "task": ("training.",),
     "data": ("training.",),
     "schedule": ("optim.",),
     "norm": ("placement.", "embedding."),
@@ -124,7 +127,7 @@ def test_every_option_composes_and_validates(group, option, tmp_path):
     composed = compose([f"{group}={option}", *_words(group, option, tmp_path)])
     assert composed.choices[group] == option
     if hasattr(composed.config, "data") and option not in ("mtdata", "text"):
-        composed.config.data.check()
+        task_of_option(composed.config.task).check(composed.config)
 
 
 @pytest.mark.parametrize(("group", "option"), CHOICES)
@@ -134,6 +137,8 @@ def test_a_yaml_file_sets_every_field_of_its_group_and_nothing_else(group, optio
     keys = _yaml(group, option)
     own = {key for key in keys if key.startswith(f"{group}.") and not key.endswith(TARGET)}
     fields = {f"{group}.{name}" for name, _ in kind.walk()}
+    if group == "model":
+        fields |= {f"model.{name}" for name, _ in Stack.walk()}
     assert own <= fields
     if group in ("optim", "schedule"):  # a size brings what suits it, and every size does
         own |= fields & set.intersection(*(_yaml("model", size) for size in groups()["model"]))

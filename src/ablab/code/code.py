@@ -60,6 +60,19 @@ ROOTS: Mapping[Stage, tuple[str, ...]] = {
 }
 
 
+OF_TASKS: Mapping[str, Mapping[Stage, tuple[str, ...]]] = {
+    "language_model": {
+        "training": (
+            "ablab.transformer.language_model.training.prepare_training",
+            *ROOTS["training"][1:],
+        ),
+        "evaluation": ("ablab.transformer.language_model.evaluate.evaluate",),
+        "curve": ("ablab.transformer.language_model.curve.measure",),
+        "analysis": (),
+    },
+}
+"""The same of other tasks that have stages of their own, by kind. That of any other task is its class."""
+
 SPINE = "spine"
 
 
@@ -73,8 +86,9 @@ def roots(stage: Stage, recipe: Mapping[str, Any], sources: Sources) -> dict[str
     own = str(task.get("_target_", ""))
     if own:  # a task of one's own: its code belongs to the recipe
         return {f"task={own}": tuple(_used_by(own, sources))}
-    shipped = shipped_targets("task").get(str(task.get("kind")))
-    found = {SPINE: ROOTS[stage] if shipped is None else (shipped,)}
+    kind = str(task.get("kind"))
+    shipped = None if kind in OF_TASKS else shipped_targets("task").get(kind)
+    found = {SPINE: OF_TASKS.get(kind, ROOTS)[stage] if shipped is None else (shipped,)}
     for group in GROUPS[stage] if shipped is None else [each for each in GROUPS[stage] if each in recipe]:
         option = recipe.get(group, {})
         kind = option.get("kind", option.get("_target_", FORMERLY.get(group)))
@@ -119,6 +133,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.config": "its values are the recipe",
     "ablab.transformer.config.schema": "its values are the recipe",
     "ablab.transformer.config.options": "its values are the recipe",
+    "ablab.transformer.language_model.schema": "its values are the recipe",
     "ablab.transformer.config.training": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
     "ablab.fields": "its values are the recipe",

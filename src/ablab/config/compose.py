@@ -17,7 +17,7 @@ from ablab.config.keys import all_fields, askers, readers, text_of
 from ablab.config.kinds import class_of, class_recorded, defaults_of, handed, unasked, unmet_needs, with_options
 from ablab.config.options import Logger
 from ablab.config.plain_yaml import read_yaml, take_for_text
-from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config, having, own_values, part_groups, schema_of
+from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config, has, having, own_values, part_groups, schema_of
 from ablab.errors import UserError, check_text, choices, first_error
 from ablab.fields import Group, Role, as_typed, flatten, unsigned
 
@@ -101,7 +101,7 @@ def _schema(values: Mapping[str, Any]) -> type[Config]:
 
 def _is_of(config: Config, key: str) -> bool:
     """Return whether the task of a configuration has the group or field of a key."""
-    return key.partition(".")[0] in type(config).model_fields
+    return has(type(config), key)
 
 
 def _without_effect(
@@ -112,8 +112,8 @@ def _without_effect(
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
         group = key.partition(".")[0]
-        if not _is_of(config, group):
-            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task={', '.join(having(group))}"
+        if not _is_of(config, key):
+            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task={', '.join(having(key))}"
         elif key in unread:
             options = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={options}"

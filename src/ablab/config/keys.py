@@ -42,7 +42,7 @@ def all_fields(corpus: type[Group] | None = None) -> Mapping[str, Role]:
 @cache
 def _all_fields(corpus: type[Group] | None, confs: Sequence[Path]) -> Mapping[str, Role]:
     walked = (field for schema in schemas() for field in schema.walk())
-    fields = {name: role for name, role in walked if not name.startswith("data.")} | dict(fields_of_options())
+    fields = {name: role for name, role in walked if name.partition(".")[0] != "data"} | dict(fields_of_options())
     if corpus is None:
         return fields
     own = dict(corpus.walk("data."))

@@ -4,7 +4,7 @@ Options with fields of their own are in options.py. There are no defaults here; 
 each in one place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PlainValidator
 
 from ablab.config.options import PARTS, Logger, PartGroup, TaskOption
-from ablab.fields import RUNTIME, Count, Formerly, Group, Positive, Role
+from ablab.fields import RUNTIME, Count, Formerly, Group, Positive, Role, is_group
 
 DEFAULT = "translation"
 """The kind of the task of runs that name none."""
@@ -92,7 +92,10 @@ class Config(Group):
         return dict(recorded)
 
 
-SCHEMAS: Mapping[str, str] = {DEFAULT: "ablab.transformer.config.schema.TranslationConfig"}
+SCHEMAS: Mapping[str, str] = {
+    DEFAULT: "ablab.transformer.config.schema.TranslationConfig",
+    "language_model": "ablab.transformer.language_model.schema.LanguageModelConfig",
+}
 """By kind of task, the class that its settings have, which is imported when it is first asked for."""
 
 
@@ -120,10 +123,46 @@ def part_groups() -> Mapping[str, PartGroup]:
 
 def own_values(schema: type[Config], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values without the fields that only other tasks have. What no task has stays: validation refuses it."""
-    others = {name for other in schemas() for name in other.model_fields} - schema.model_fields.keys()
-    return {name: value for name, value in values.items() if name not in others}
+    return _own(schema, schemas(), values)
 
 
-def having(field: str) -> list[str]:
+def _own(group: type[Group], all_of: Sequence[type[Group]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a group, which other tasks have as others of `all_of`, without what only those have."""
+    known = {name for other in all_of for name in other.model_fields} - group.model_fields.keys()
+    return {
+        name: _own(inner, _inner(all_of, name), value)
+        if isinstance(value, Mapping) and (inner := _group(group, name)) is not None and name not in part_groups()
+        else value
+        for name, value in values.items()
+        if name not in known
+    }
+
+
+def _group(outer: type[Group], name: str) -> type[Group] | None:
+    """Return the group that is a field of another, if it is one."""
+    annotation = outer.model_fields[name].annotation if name in outer.model_fields else None
+    return annotation if is_group(annotation) else None
+
+
+def _inner(outer: Sequence[type[Group]], name: str) -> list[type[Group]]:
+    return [found for each in outer if (found := _group(each, name)) is not None]
+
+
+def has(schema: type[Config], key: str) -> bool:
+    """Return whether the settings of a task have the group or field of a dotted key, as far as options do not vary."""
+    group: type[Group] | None = schema
+    first, *others = key.split(".")
+    if first not in schema.model_fields:
+        return False
+    for name in [first] if first in part_groups() else [first, *others]:
+        if group is None:
+            return True
+        if name not in group.model_fields:
+            return False
+        group = _group(group, name)
+    return True
+
+
+def having(key: str) -> list[str]:
     """Return the kinds of tasks whose settings have a group or field."""
-    return [kind for kind in SCHEMAS if field in schema_of(kind).model_fields]
+    return [kind for kind in SCHEMAS if has(schema_of(kind), key)]

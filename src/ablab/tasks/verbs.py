@@ -14,6 +14,7 @@ from ablab.errors import UserError, choices, first_error
 from ablab.fields import Group
 
 PLATFORM, TRANSLATION = "ablab.commands", "ablab.transformer.translation.verbs"
+LANGUAGE_MODEL = "ablab.transformer.language_model.verbs"
 
 VERBS: Mapping[str, str] = {
     "train": PLATFORM,
@@ -22,6 +23,7 @@ VERBS: Mapping[str, str] = {
     "register": PLATFORM,
     "prune": TRANSLATION,
     "translate": TRANSLATION,
+    "generate": LANGUAGE_MODEL,
     "analyse": TRANSLATION,
     "export": TRANSLATION,
     "ls": PLATFORM,

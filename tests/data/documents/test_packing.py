@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from ablab.transformer.model.language_model import PackedDocuments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.transformer.data.documents.packing import IGNORED, PackedSteps
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import Bytes
+from ablab.transformer.model.language_model import PackedDocuments
 
 END = Bytes.end
 SHAPES = st.tuples(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from ablab.transformer.model.language_model import PackedDocuments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from ablab.transformer.data.documents.packing import IGNORED
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import Bytes
 from ablab.transformer.data.documents.windows import windows
+from ablab.transformer.model.language_model import PackedDocuments
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 

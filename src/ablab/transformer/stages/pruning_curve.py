@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import torch
 
-from ablab.tasks import identity
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.files import read_json, write_json
 from ablab.store.records import Curve, Evaluation, Point, Record, now
+from ablab.tasks import identity
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.build import build_head_strategy, build_strategy
 from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads

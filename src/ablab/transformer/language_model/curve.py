@@ -1,0 +1,89 @@
+"""The pruning curve of a language model: bits per byte against its layers or heads, and the speed of generation."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ablab.store.records import Curve, Evaluation, Record
+from ablab.transformer.build import set_threads
+from ablab.transformer.data.documents.prepared import SPELT_OUT, prepare
+from ablab.transformer.decoding.sampling import continuations
+from ablab.transformer.decoding.speed import ROUNDS
+from ablab.transformer.language_model.evaluate import LoadedModel, TextEvaluator
+from ablab.transformer.language_model.recipe import evaluation as evaluation_of
+from ablab.transformer.language_model.schema import PlannedLanguageModel
+from ablab.transformer.language_model.scores import bits_per_byte
+from ablab.transformer.language_model.scoring import predicted, windows_of
+from ablab.transformer.model.language_model import LanguageModel
+from ablab.transformer.pruning.heads import Heads, Importance
+from ablab.transformer.pruning.strategies import Kept
+from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
+from ablab.transformer.training.callbacks import Callback
+from ablab.transformer.training.head_importance import head_importance
+
+TEXTS, TOKENS = 16, 32
+"""Texts that are generated at once to measure speed, and the tokens of each."""
+
+
+class TextBench(Bench):
+    """A trained language model with its validation and its test text."""
+
+    tested: ClassVar[tuple[str, ...]] = ("bits_per_byte", "loss")
+
+    def __init__(self, planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> None:
+        opened = LoadedModel.of(planned.folder, record, set_threads(planned.config.trainer))
+        prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
+        self.text, self.context, self.end = prepared.valid, opened.context, opened.tokenizer.end
+        measures = {"loss": lambda model: predicted(model, self.text, self.context).scores["loss"]}
+        super().__init__(
+            planned, callbacks, opened.model, Validated(opened.model, measures, planned.folder.validated_layers)
+        )
+        self.evaluator = TextEvaluator(planned, opened.tokenizer, callbacks)
+
+    @property
+    def test_name(self) -> str:
+        return self.evaluator.name
+
+    @property
+    def timed(self) -> int:
+        return TEXTS
+
+    def settings(self, kept: Mapping[str, Sequence[Any]] | None) -> dict[str, Any]:
+        return evaluation_of(self.planned.config, kept)
+
+    def tested_anew(self, model: LanguageModel, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
+        return self.evaluator.evaluate(model, evaluation_id, settings)
+
+    def rates(self, models: Sequence[LanguageModel], progress: Callable[[int], None]) -> list[float]:
+        seconds: list[list[float]] = [[] for _ in models]
+        for turn in range(ROUNDS + 1):
+            for model, times in zip(models, seconds, strict=True):
+                began = time.perf_counter()
+                continuations(model, [self.end], None, self.context, samples=TEXTS, max_tokens=TOKENS)
+                if turn:
+                    times.append(time.perf_counter() - began)
+                progress(1)
+        return [TEXTS / statistics.median(times) for times in seconds]
+
+    def importance_of_heads(self) -> Importance:
+        with self.callbacks.counting("importance of heads", None) as advance:
+            batches = (window.packed for window in windows_of(self.text, self.context))
+            return head_importance(self.model, batches, advance)
+
+    def valid(self, kept: Kept | Heads) -> dict[str, float]:
+        """Return loss and bits per byte, one of which follows from the other."""
+        loss = self.validated.loss(kept)
+        nats = loss * len(self.text.tokens) + SPELT_OUT * float(self.text.unknown.sum())
+        return {"loss": loss, "bits_per_byte": float(bits_per_byte(nats, float(self.text.sizes.sum())))}
+
+
+def measure(planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> Curve:
+    """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
+    return measure_on(TextBench(planned, record, callbacks), record)
+
+
+def prune_curve(planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> Curve:
+    """Measure bits per byte against depth, or heads, and draw it with the run's other curves."""
+    callbacks.on_stage("pruning")
+    return keep(measure(planned, record, callbacks), planned, record, callbacks)

@@ -1,0 +1,155 @@
+"""The schema of a language model's run: its fields beside those of every task, and the rules on their combinations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, InstanceOf
+
+from ablab.fields import Count, DropProbability, Group, ReadIf, as_typed
+from ablab.tasks.plan import PlannedRun
+from ablab.transformer.config.options import (
+    AttentionNormOption,
+    DropHeadOption,
+    EmbeddingOption,
+    FeedForwardOption,
+    ImportancePruning,
+    LossOption,
+    NormOption,
+    PlacementOption,
+    PositionOption,
+    Pruning,
+    RulePruning,
+    removes_heads,
+)
+from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.documents.text_corpus import TextCorpus
+from ablab.transformer.data.documents.texts import one_side
+
+NAME = "language_model"
+STACK = "decoder"
+"""The one stack, by the name that its places, its saved tensors and DropHead's sites have."""
+
+
+class Stack(Group):
+    """Dimensions and dropout rates of a decoder-only model.
+
+    `context`: the most tokens that are read at once. `tie`: `all` is one table for the input and the output.
+    """
+
+    d_model: Annotated[int, Field(ge=2, multiple_of=2)]
+    d_ff: Count
+    num_heads: Count
+    decoder_layers: Count
+    context: Annotated[int, Field(ge=2)]
+    dropout: DropProbability
+    embedding_dropout: DropProbability
+    attention_dropout: DropProbability
+    activation_dropout: DropProbability
+    attention_bias: Literal["all", "no_key", "none"]
+    output_bias: bool
+    tie: Literal["all", "none"]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that parts may ask for, by name. There is no encoder."""
+        names = ("d_model", "d_ff", "num_heads", "decoder_layers")
+        sizes = {name: getattr(self, name) for name in names}
+        return {**sizes, "encoder_layers": 0, "d_head": self.d_model // self.num_heads}
+
+
+class LanguageModelArchitecture(Group):
+    """The composition of a model: everything needed to load weights into it."""
+
+    layerdrop: DropProbability
+    layerdrop_rates: Annotated[
+        Literal["uniform", "linear", "learned"],
+        ReadIf(("layerdrop",), lambda rate: rate > 0, "layerdrop above 0"),
+    ]
+    model: Stack
+    norm: NormOption
+    placement: PlacementOption
+    embedding: EmbeddingOption
+    attention_norm: AttentionNormOption
+    feed_forward: FeedForwardOption
+    position: PositionOption
+    drophead: DropHeadOption
+
+    @property
+    def layerdrop_decoder(self) -> float:
+        """The rate of the stack, by the name that builders of stacks know."""
+        return self.layerdrop
+
+
+class LanguageModelConfig(LanguageModelArchitecture, TransformerConfig):
+    """All settings that decide a language model's run."""
+
+    grouped: ClassVar[tuple[str, ...]] = ("layerdrop", "seed")
+
+    data: Annotated[InstanceOf[Corpus] | InstanceOf[TextCorpus], AfterValidator(one_side)]
+    loss: LossOption
+    pruning: Pruning
+
+    def violations(self) -> Iterator[str]:
+        yield from _context(self)
+        yield from _sites(self)
+        yield from _pruning(self)
+        yield from super().violations()
+
+    @classmethod
+    def shrink(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        small = super().shrink(values)
+        small["model"] = {**values["model"], "context": min(values["model"]["context"], SMOKE_CONTEXT)}
+        most = {"vocab_size": 600, "train_documents": 400, "valid_documents": 16, "test_documents": 16}
+        for key in most.keys() & values["data"].keys():
+            given = values["data"][key]
+            small["data"][key] = most[key] if given is None else min(given, most[key])
+        return small
+
+
+SMOKE_CONTEXT = 64
+
+PlannedLanguageModel = PlannedRun[LanguageModelConfig]
+"""The plan of a language model's run."""
+
+
+def _context(config: LanguageModelConfig) -> Iterator[str]:
+    context, tokens, parts = config.model.context, config.optim.batch_tokens, config.trainer.micro_batches
+    if tokens < parts * context:
+        yield (
+            f"optim.batch_tokens={tokens}: each of trainer.micro_batches={parts} has model.context={context} tokens or "
+            f"more; allowed: {parts * context} or more"
+        )
+    vectors = config.position.own.get("max_length")
+    if vectors is not None and vectors < context:
+        yield f"position.max_length={vectors}: must be at least model.context={context}, or later tokens share a vector"
+
+
+def _sites(config: LanguageModelConfig) -> Iterator[str]:
+    sites = config.drophead.own.get("sites", [STACK])
+    if sites and STACK not in sites:
+        yield f"drophead.sites={as_typed(sites)}: a language model has one stack; allowed: [{STACK}]"
+
+
+def _pruning(config: LanguageModelConfig) -> Iterator[str]:
+    pruning, layers, heads = config.pruning, config.model.decoder_layers, config.model.num_heads
+    if removes_heads(pruning):
+        wanted = pruning.own["heads"] or []
+        if heads == 1:
+            yield "pruning.what=heads: model.num_heads=1 leaves none to remove; allowed: pruning.what=layers"
+        elif any(not layers <= count <= layers * heads for count in wanted):
+            yield f"pruning.heads={as_typed(wanted)}: one stays in each layer; allowed: {layers} to {layers * heads}"
+        return
+    if isinstance(pruning, ImportancePruning):
+        yield "pruning.what=layers: pruning=importance removes heads; allowed: pruning.what=heads"
+    if not isinstance(pruning, RulePruning):
+        return
+    if STACK not in pruning.curves:
+        yield f"pruning.curves={as_typed(pruning.curves)}: a language model has one stack; allowed: [{STACK}]"
+    if max(pruning.depths or [1]) > layers:
+        yield f"pruning.depths={as_typed(pruning.depths)}: more than there are; allowed: 1 to {layers}"
+    if pruning.kind == "data_driven" and not (config.layerdrop_rates == "learned" and config.layerdrop > 0):
+        yield (
+            "pruning=data_driven: keeps what training has learned to drop least; allowed with layerdrop_rates=learned "
+            "and layerdrop above 0"
+        )

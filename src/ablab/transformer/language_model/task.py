@@ -1,0 +1,151 @@
+"""The task of language models: a decoder-only Transformer, trained to continue text."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ablab.config import Composed
+from ablab.errors import UserError
+from ablab.fields import flatten
+from ablab.store.finished import FinishedRun
+from ablab.store.records import Evaluation, Record
+from ablab.store.run_folder import RunFolder
+from ablab.tasks.score import Recipe, Scores
+from ablab.tasks.task import Chart
+from ablab.text import duration, program
+from ablab.tracking.console import Console
+from ablab.transformer.data.documents.texts import check_sizes, check_texts, text_of
+from ablab.transformer.language_model.recipe import curve, evaluation, recipe
+from ablab.transformer.language_model.schema import NAME, LanguageModelConfig, PlannedLanguageModel
+from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, VALID_LOSS, chosen_by
+from ablab.transformer.pruning.measures import OF_BITS, charts
+from ablab.transformer.pruning.plot import BITS, Quality
+from ablab.transformer.stages.task import TransformerTask
+
+if TYPE_CHECKING:
+    from ablab.transformer.stages.train import Work
+    from ablab.transformer.training.callbacks import Callbacks
+    from ablab.transformer.translation.contracts.laws import Law
+
+
+class LanguageModelling(TransformerTask):
+    """A run trains a model on text, selects its weights on validation, and measures how they predict a test text."""
+
+    name: ClassVar[str] = NAME
+    scores: Scores = SCORES
+    costs: ClassVar[Scores] = COSTS
+    primary: str = "test_bits_per_byte"
+    loss: str = VALID_LOSS
+    listed: Sequence[str] = ("test_bits_per_byte", "test_loss", VALID_BITS)
+    curves: ClassVar[Sequence[str]] = ("bits_per_byte", "loss", "accuracy")
+    beside: Sequence[str] = ("test_loss", "test_accuracy", VALID_BITS)
+    methods: ClassVar[Sequence[str]] = (
+        "Seeds are paired: arms share initial weights and batches.",
+        "Weights: chosen on validation.",
+        "Items are documents.",
+    )
+    smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
+    modules: ClassVar[Sequence[str]] = (
+        "ablab.transformer.language_model.curve",
+        "ablab.transformer.language_model.training",
+    )
+    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_BITS
+    quality: ClassVar[Quality] = BITS
+    layouts: ClassVar[tuple[str, ...]] = ("gpt2", "llama")
+    small: ClassVar[tuple[str, ...]] = (
+        *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.decoder_layers=3", "model.context=32"),
+    )
+
+    def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
+        from ablab.transformer.language_model.evaluate import export  # torch from here on
+
+        export(run, layout, folder)
+
+    def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
+        from ablab.transformer.language_model.contracts import laws  # torch from here on
+
+        return laws(line)
+
+    def check(self, config: LanguageModelConfig) -> None:
+        check_texts(config.data)
+
+    def check_asked(self, composed: Composed) -> None:
+        check_sizes(composed.asked or composed.config.data)  # type: ignore[attr-defined]
+
+    def check_reopened(self, config: LanguageModelConfig, folder: RunFolder, record: Record) -> None:
+        self.check(config)
+        known, digests = flatten(folder.recipe()), text_of(config.data).digests()
+        if any(known.get(f"data.{key}") != digest for key, digest in digests.items()):
+            raise UserError(
+                f"{folder.run_id}: the text that data.* names is not what it was trained on; allowed: the same text"
+            )
+
+    def recipe(self, config: LanguageModelConfig, origin: str | None) -> dict[str, Any]:
+        return recipe(config)
+
+    def evaluation(self, config: LanguageModelConfig) -> dict[str, Any]:
+        return evaluation(config)
+
+    def curve(self, config: LanguageModelConfig) -> dict[str, Any]:
+        return curve(config)
+
+    def prepared(self, planned: PlannedLanguageModel, console: Console) -> "Work":
+        from ablab.transformer.language_model.training import prepare_training  # torch from here on
+
+        return prepare_training(planned, console)
+
+    def evaluate(self, planned: PlannedLanguageModel, record: Record, callbacks: "Callbacks") -> None:
+        from ablab.transformer.language_model.evaluate import evaluate
+
+        evaluate(planned, record, callbacks)
+
+    def measure_curve(self, planned: PlannedLanguageModel, record: Record, callbacks: "Callbacks") -> None:
+        from ablab.transformer.language_model.curve import prune_curve
+
+        prune_curve(planned, record, callbacks)
+
+    def dry_run(self, planned: PlannedLanguageModel) -> dict[str, Any]:
+        from ablab.transformer.language_model.training import try_out
+
+        return asdict(try_out(planned))
+
+    def chosen_by(self, metric: str, recipe: Recipe) -> str | None:
+        return chosen_by(metric, recipe)
+
+    def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+        for place, scores in (
+            ("test", evaluation and evaluation.scores),
+            ("validation", record.selected and record.selected.scores),
+        ):
+            if scores:
+                yield (
+                    place,
+                    f"{scores['bits_per_byte']:.4f} bits per byte, {scores['loss']:.4f} nats per token, perplexity "
+                    f"{scores['perplexity']:,.2f}, {scores['accuracy']:.2f} % of tokens guessed",
+                )
+        if evaluation is not None:
+            yield "test text", f"{evaluation.test_name}, {evaluation.sentences:,} documents"
+        cost = record.cost
+        yield "parameters", f"{cost.parameters:,}"
+        yield (
+            "training",
+            f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
+            f"{cost.tokens_per_second:,.0f} tokens/s",
+        )
+
+    def next_lines(self, record: Record) -> Sequence[str]:
+        if record.selected is None:
+            return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
+        return [
+            f"Next: {program('generate')} run={record.run_id} prompt='the beginning of a text'",
+            "      the same line with seed=2, or with another norm= layerdrop= drophead=",
+        ]
+
+    def charts(self, *, on_one_scale: bool) -> Mapping[str, Chart]:
+        return {
+            VALID_BITS: Chart("Validation bits per byte", "step", "bits per byte", "validations", "bits_per_byte"),
+            VALID_LOSS: Chart("Validation loss", "step", "nats per token", "validations", "loss"),
+            **charts(self.quality),
+            "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
+        }

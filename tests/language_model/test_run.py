@@ -1,0 +1,141 @@
+"""One run from its line to its record, its scores from its items, and what can be done with it."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+from ablab.commands.cli import main
+from ablab.store.run_folder import SELECTED
+from ablab.transformer.language_model.evaluate import LoadedModel
+from ablab.transformer.language_model.scores import SCORES
+from tests.run.conftest import typed
+
+transformers = pytest.importorskip("transformers")
+
+
+def said(capsys, *words):
+    capsys.readouterr()
+    code = main(list(words))
+    return code, capsys.readouterr()
+
+
+def test_a_record_has_the_scores_of_the_task(store):
+    record, (evaluation,) = store.record, [each for each in store.run.evaluations() if "kept" not in each.settings]
+    assert record.task == "language_model"
+    for name, score in SCORES.items():
+        value = score.value(record, evaluation)
+        assert value is not None, name
+        assert math.isfinite(value), name
+    assert set(record.validations[0]) == {"step", "loss", "perplexity", "bits_per_byte", "accuracy"}
+    assert record.selected.scores["loss"] < math.log(257)
+    assert record.cost.tokens > 0
+    assert "bits per byte" in store.said.out
+
+
+def test_scores_are_those_of_the_items_which_are_documents(store):
+    (evaluation,) = [each for each in store.run.evaluations() if "kept" not in each.settings]
+    nats, size = np.array(evaluation.items["bits_per_byte"]).sum(axis=0)
+    tokens = np.array(evaluation.items["loss"])[:, 1]
+    assert evaluation.scores["bits_per_byte"] == pytest.approx(nats / size / math.log(2))
+    assert evaluation.scores["loss"] == pytest.approx(nats / tokens.sum())
+    assert (tokens == np.array(evaluation.items["bits_per_byte"])[:, 1] + 1).all()  # a byte a token, and the end
+    assert evaluation.scores["perplexity"] == pytest.approx(math.exp(evaluation.scores["loss"]))
+
+
+def test_the_record_is_verified_and_a_false_score_is_found(store, capsys, tmp_path):
+    copy = shutil.copytree(store.outputs, tmp_path / "store")
+    assert said(capsys, "verify", f"run={store.first}", f"outputs={copy}")[0] == 0
+    path = next((copy / "runs" / store.first / "evaluations").glob("*.json"))
+    content = json.loads(path.read_text())
+    content["scores"]["bits_per_byte"] += 0.1
+    path.write_text(json.dumps(content))
+    code, told = said(capsys, "verify", f"run={store.first}", f"outputs={copy}")
+    assert code != 0
+    assert "from its items" in told.out + told.err
+
+
+def test_the_curve_removes_layers_of_the_one_stack(store):
+    (curve,) = store.run.curves()
+    assert [len(point.decoder) for point in curve.points] == [3, 2, 1]
+    assert {point.curve for point in curve.points} == {"decoder"}
+    assert all(point.encoder == [] for point in curve.points)
+    assert (
+        curve.points[0].scores["bits_per_byte"]
+        == store.run.evaluation(curve.points[0].evaluation_id).scores["bits_per_byte"]
+    )
+    assert "decoder alone" in store.said.out
+    header = (store.run.artefacts / "depth_quality.csv").read_text().splitlines()[0]
+    assert "test_bits_per_byte" in header
+    assert "bleu" not in header
+
+
+def test_heads_are_removed_by_importance(store):
+    done = typed(*store.words, "pruning=importance")
+    assert done.code == 0, done.out
+    curve = next(curve for curve in store.run.curves() if curve.of_heads)
+    counts = [sum(map(len, point.heads["decoder"])) for point in curve.points]
+    assert counts[0] == 6
+    assert counts == sorted(counts, reverse=True)
+    assert min(counts) == 3
+    assert all(point.heads["encoder"] == point.heads["cross"] == [] for point in curve.points)
+
+
+def test_the_same_line_trains_nothing_again(store):
+    assert "nothing is trained again" in typed(*store.words).out
+
+
+def test_generate_continues_a_prompt_and_a_seed_decides_it(store, capsys):
+    words = ("generate", f"run={store.first}", f"outputs={store.outputs}", "prompt=the cat", "max_tokens=12")
+    first, again, other = (said(capsys, *words, f"seed={seed}")[1].out for seed in (1, 1, 2))
+    assert first == again != other
+    assert first.startswith("the cat")
+    code, told = said(capsys, *words, "samples=2", "format=json")
+    assert code == 0
+    assert len(json.loads(told.out)["continuations"]) == 2
+    code, told = said(capsys, *words, "temperature=0", "top_p=0.5")
+    assert code == 2
+    assert told.err.count("\n") == 1
+
+
+def test_export_is_read_by_transformers(store, capsys, tmp_path):
+    words = ("export", f"run={store.first}", f"outputs={store.outputs}", f"folder={tmp_path / 'gpt2'}")
+    code, told = said(capsys, *words, "format=llama")
+    assert code == 2
+    assert "LayerNorm" in told.err
+    assert not (tmp_path / "gpt2").exists()
+    assert said(capsys, *words, "format=gpt2")[0] == 0
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").eval()
+    ours = LoadedModel.of(store.run, store.record, torch.device("cpu"))
+    text = torch.tensor([[ours.tokenizer.end, *b"the old cat sees"]])
+    with torch.inference_mode():
+        assert_close(theirs(text).logits, ours.model.logits(ours.model(text)), rtol=1e-4, atol=1e-4)
+    assert said(capsys, *words, "format=gpt2")[0] == 2  # the folder is not empty
+
+
+@pytest.mark.parametrize(
+    "verb", [("translate",), ("prune",), ("analyse",), ("export", "format=ctranslate2"), ("export",)], ids=" ".join
+)
+def test_verbs_of_translation_refuse_the_run_in_a_line(store, verb, capsys, monkeypatch):
+    code, told = said(capsys, verb[0], f"run={store.first}", f"outputs={store.outputs}", *verb[1:])
+    assert code == 2
+    assert told.err.startswith("error: ")
+    assert told.err.count("\n") == 1
+    assert "language_model" in told.err
+
+
+def test_generate_refuses_a_run_of_translation_in_a_line(tmp_path, capsys):
+    code, told = said(capsys, "generate", "run=r0", f"outputs={tmp_path}")
+    assert code == 2
+    assert told.err.count("\n") == 1
+
+
+def test_weights_are_those_of_the_builder(store):
+    weights = load_file(store.run.checkpoints / SELECTED)
+    assert all(torch.isfinite(tensor).all() for tensor in weights.values())
+    assert {name.split(".")[0] for name in weights} == {"words", "decoder"}

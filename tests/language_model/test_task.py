@@ -1,0 +1,108 @@
+"""What a run of task=language_model is: its settings, its recipe, and what it refuses."""
+
+import pytest
+
+from ablab.config import compose
+from ablab.errors import UserError
+from ablab.tasks.plan import plan
+from tests.language_model.models import composed
+
+PLAIN = ("task=language_model", "training.max_steps=8")
+
+REFUSED = {
+    ("decoding.beam_size=2",): "allowed with task=translation",
+    ("decoding=greedy",): "allowed with task=translation",
+    ("layerdrop_encoder=0.1",): "allowed with task=translation",
+    ("init_from=r0123456789a",): "allowed with task=translation",
+    ("model.encoder_layers=2",): "allowed with task=translation",
+    ("model.word_dropout=0.1",): "allowed with task=translation",
+    ("training.monitor=bleu",): "allowed with task=translation",
+    ("training.max_extra_tokens=9",): "allowed with task=translation",
+    ("data.bleu_tokenizer=char",): "data.bleu_tokenizer",
+    ("model.tie=source_target",): "model.tie=source_target",
+    ("drophead=constant", "drophead.sites=[encoder]"): "allowed: [decoder]",
+    ("schedule=plateau", "schedule.decay_monitor=bleu"): "allowed: loss",
+    ("pruning.curves=[encoder]",): "allowed: [decoder]",
+    ("pruning.depths=[5]",): "allowed: 1 to 4",
+    ("pruning=importance", "pruning.heads=[3]"): "allowed: 4 to 16",
+    ("pruning=data_driven",): "layerdrop_rates=learned",
+    ("position=learned", "position.max_length=64"): "model.context=128",
+    ("optim.batch_tokens=100",): "allowed: 128 or more",
+    ("layerdrop_rates=linear",): "layerdrop above 0",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_does_not_apply_is_refused_in_a_line(words):
+    with pytest.raises(UserError) as told:
+        compose([*PLAIN, *words])
+    assert REFUSED[words] in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("word", ["model.context=64", "data=documents"])
+def test_a_translation_refuses_what_is_of_text(word):
+    with pytest.raises(UserError) as told:
+        compose([word, *(["data.train=x.txt"] if word == "data=documents" else [])])
+    assert "allowed" in str(told.value)
+    assert "task=" in str(told.value)
+
+
+def recipe(*words: str) -> dict:
+    return plan(compose([*PLAIN, *words])).recipe
+
+
+def test_a_recipe_names_its_task_and_nothing_of_translation():
+    content = recipe()
+    assert content["task"] == {"kind": "language_model"}
+    assert not {"decoding", "init_from", "layerdrop_encoder"} & content.keys()
+    assert not {"encoder_layers", "word_dropout"} & content["model"].keys()
+    assert "monitor" not in content["training"]
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("trainer.micro_batches=2",), True),
+        (("layerdrop=0.0",), True),
+        (("drophead=constant", "drophead.p=0.0"), True),
+        (("pruning=none",), True),
+        (("model.num_heads=1", "drophead=constant"), False),
+        (("layerdrop=0.2",), False),
+        (("drophead=constant",), False),
+        (("norm=rmsnorm",), False),
+        (("model.context=64",), False),
+        (("data.side=src",), False),
+        (("seed=2",), False),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else str(each),
+)
+def test_what_decides_the_weights_is_in_the_recipe(words, same):
+    assert (recipe(*words) == recipe()) is same
+
+
+def test_sites_that_a_stack_lacks_and_rates_of_one_layer_make_no_other_run():
+    assert recipe("drophead=constant") == recipe("drophead=constant", "drophead.sites=[decoder]")
+    one = ("model.decoder_layers=1", "layerdrop=0.2")
+    assert recipe(*one) == recipe(*one, "layerdrop_rates=linear")
+    single = ("model.num_heads=1",)
+    assert recipe(*single) == recipe(*single, "drophead=constant")
+
+
+def test_layerdrop_sets_the_one_stack():
+    assert composed("layerdrop=0.2").layerdrop_decoder == 0.2
+    assert plan(compose([*PLAIN, "layerdrop=0.2"])).name == "task=language_model,layerdrop=0.2,training.max_steps=8,s1"
+
+
+def test_gpt2_is_gpt2():
+    """124 million parameters with its vocabulary of 50,257 (Radford et al. 2019)."""
+    from ablab.transformer.language_model.build import LanguageModelBuilder
+    from ablab.transformer.training.cost import parameter_count
+
+    parts = ("model=gpt2", "position=learned", "feed_forward=gelu_tanh", "embedding=plain")
+    config = compose([*PLAIN, *parts]).config
+    import torch
+
+    with torch.device("meta"):
+        model = LanguageModelBuilder(config, 0).language_model(50257)
+    assert parameter_count(model) == 124_439_808
