@@ -11,6 +11,7 @@ from ablab.study.search import define_search
 from ablab.sweep.search_report import known_trials
 from ablab.sweep.search_sweep import search_trials
 from ablab.sweep.sweep import Policy
+from ablab.tasks.registry import task_named
 from ablab.tracking.console import Console
 from tests.run.conftest import TINY
 from tests.study.pretend import pretend
@@ -20,7 +21,8 @@ WORDS = tuple(word for word in (*TINY, "smoke=true", "logger=none") if not word.
 
 
 def searched(folder, *words, space=SPACE, **settings):
-    return define_search((*WORDS, *space, *words, f"outputs={folder}"), of_hydra({"trials": 4, **settings}))
+    asked = of_hydra({"trials": 4, **settings}, task_named())
+    return define_search((*WORDS, *space, *words, f"outputs={folder}"), asked)
 
 
 def loss_of(cell):

@@ -16,6 +16,7 @@ from ablab.sweep.search_report import known_trials
 from ablab.sweep.summary import open_study_tracker
 from ablab.tracking.card import cards_of
 from tests.study.conftest import SEARCH
+from tests.study.pretend import pretend
 from tests.study.searches.conftest import SPACE, done, searched
 
 
@@ -77,6 +78,7 @@ def test_another_winner_on_the_same_seeds_is_a_departure(place):
     study = define(("experiment=find",))
     register(study)
     assert of_study(study).departed is None
+    pretend(study.cells[0], 0.1)  # from now on, one has been seen
     usual = {cell.seed: cell.planned for cell in study.cells_of("usual")}
     # As if the usual settings had won.
     later = replace(study, cells=[replace(cell, planned=usual[cell.seed]) for cell in study.cells])
