@@ -41,7 +41,9 @@ NOT_DONE = {
     "ablab.sweep.hydra.perform": _done,
     "hydra_plugins.ablab_hydra.launchers.StudyLauncher.launch": lambda *_, **__: [],
     "ablab.commands.study.check": lambda found, console: True,
-    "ablab.transformer.translation.verbs.check._laws": lambda chosen, line: iter(()),
+    "ablab.transformer.translation.task.Translation.laws": lambda task, chosen, line: iter(()),
+    "ablab.transformer.language_model.task.LanguageModelling.laws": lambda task, chosen, line: iter(()),
+    "ablab.commands.check.try_out": lambda study, console: {},
     "ablab.transformer.translation.verbs.selfcheck._undisturbed": _refuse,
     "ablab.transformer.stages.schedules.write": _done,
 }

@@ -131,10 +131,10 @@ def test_what_the_command_line_prints_of_it_has_no_other_fields(folder, capsys):
     assert yaml.safe_load(capsys.readouterr().out)["outputs"] == "outputs/smoke"
 
 
-def test_check_tries_it_out_and_keeps_nothing(folder, capsys):
-    assert main(["check", "task=toy"]) == 0
+def test_check_tries_it_out_and_keeps_no_run(folder, capsys):
+    assert main(["check", "task=toy", "outputs=tried"]) == 0
     assert "works  one arm" in capsys.readouterr().out
-    assert not list(Path("outputs").glob("runs/*"))
+    assert not Path("tried/runs").exists()
 
 
 @pytest.mark.parametrize("verb", ["prune", "translate", "analyse", "export"])

@@ -216,14 +216,17 @@ def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settl
 def _refusals(claim: Settled) -> Iterator[str]:
     if claim.arm == claim.baseline:
         yield f"claims.arm={claim.arm}: that is its baseline too; allowed: another arm"
-    for metric, keys in keys_of_curves().items():
-        given = {key: value for key in keys if (value := getattr(claim, key)) is not None}
-        if claim.metric != metric:
-            for key, value in given.items():
-                yield f"claims.{key}={value}: {keys[key]}, for claims with metric: {metric} and no others"
-        elif len(given) != 1:
-            wanted = " or ".join(f"{key}, {meaning}" for key, meaning in keys.items())
-            yield f"claims.metric={metric}: got {' and '.join(given) or 'neither'}; allowed with one of {wanted}"
+    curves = keys_of_curves()
+    read = curves.get(claim.metric, {})
+    meanings = {key: meaning for keys in curves.values() for key, meaning in keys.items()}
+    given = {key: value for key in meanings if (value := getattr(claim, key)) is not None}
+    for key in given.keys() - read.keys():
+        metrics = " or ".join(metric for metric, keys in curves.items() if key in keys)
+        yield f"claims.{key}={given[key]}: {meanings[key]}, for claims with metric: {metrics} and no others"
+    if read and len(given.keys() & read.keys()) != 1:
+        wanted = " or ".join(f"{key}, {meaning}" for key, meaning in read.items())
+        got = " and ".join(key for key in given if key in read) or "neither"
+        yield f"claims.metric={claim.metric}: got {got}; allowed with one of {wanted}"
     if claim.metric == "failures" and claim.parts:
         yield f"claims.metric=failures: {claim.arm} is no arm; allowed for claims of an arm against another"
     if claim.expect == "not_worse" and (claim.metric == "failures" or not claim.margin):

@@ -190,8 +190,9 @@ def _none_seen(study: Study, known: Sequence[Mapping[str, Any]]) -> bool:
     if not all("planned" in entry for entry in known):
         return False
     runs = {run for entry in known for run in entry["planned"]}
-    ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
-    return not runs & ended and not any(_has_validated(RunFolder(study.outputs / "runs" / run)) for run in runs)
+    return not _ended_of(study, runs) and not any(
+        _has_validated(RunFolder(study.outputs / "runs" / run)) for run in runs
+    )
 
 
 def _has_validated(folder: RunFolder) -> bool:
@@ -204,8 +205,12 @@ def _has_validated(folder: RunFolder) -> bool:
 
 def _ever_ended(study: Study) -> set[str]:
     """Return the study's runs that were ever trained, whatever they were judged by, even if they are gone by now."""
+    return _ended_of(study, {cell.planned.run_id for cell in study.cells})
+
+
+def _ended_of(study: Study, runs: set[str]) -> set[str]:
     ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
-    return ended & {cell.planned.run_id for cell in study.cells}
+    return ended & runs
 
 
 def conditions(study: Study) -> dict[str, str]:

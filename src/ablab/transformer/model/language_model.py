@@ -28,7 +28,7 @@ RELATIVE = (RotaryPosition, NoPosition)
 
 
 class PackedDocuments(NamedTuple):
-    """PackedDocuments that lie side by side in rows.
+    """Documents that lie side by side in rows.
 
     `place`: of each token in its document, from 0. `visible`: True where a query may attend: within its own document,
     and not to what comes later.

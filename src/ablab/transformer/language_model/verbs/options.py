@@ -18,6 +18,7 @@ class GenerateOptions(Options):
     """
 
     usage = ("ablab generate run=<id> [prompt=<text>] [key=value ...]",)
+    output = "ablab.transformer.language_model.verbs.generate.Generated"
 
     run: str
     """a finished run of task=language_model: its id, a prefix of its id, its display name, or its path"""
