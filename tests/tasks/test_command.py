@@ -22,6 +22,7 @@ from ablab.study.ledger import register
 from ablab.study.search import define_search
 from ablab.sweep.progress import last_line
 from ablab.tasks.command.process import execute
+from ablab.tasks.command.result import ProgressLines
 
 TRAIN = """
 import argparse, json, random, sys
@@ -160,7 +161,10 @@ def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, ed
             1,
             "result.json: scores.loss=1.5: allowed: a valid number, without quotes",
         ),
-        (result('{"score": 1}'), 1, "result.json: score=1: no such key"),
+        (result('{"score": 1}'), 1, "result.json: score: no such key; allowed: scores, status, curve, items"),
+        (result("{}"), 1, "result.json: scores: missing"),
+        (result('{"scores": {"loss": 1}, "curve": [{"loss": 1}]}'), 1, "result.json: curve.0.step: missing"),
+        (result('{"scores": {"loss": 1}, "curve": [{"step": 1, "when": "x"}]}'), 1, "curve.0.when=x: allowed:"),
         (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status=done: allowed: 'finished' or 'diverged'"),
         (
             result('{"scores": {"loss": 0.5}, "items": {"loss": [40, 60]}}'),
@@ -318,6 +322,32 @@ def test_progress_is_a_curve_and_items_are_kept(folder):
     run = only_run()
     assert [(row["step"], row["loss"]) for row in run.record.validations] == [(10, 2.5), (20, 2), (21, 2)]
     assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
+
+
+def test_a_line_of_progress_that_a_kill_cut_off_does_not_reach_the_next_attempt(folder):
+    """A program that buffers what it writes leaves half a line."""
+    script = (
+        "place = open(os.path.join(os.path.dirname(out), 'progress.jsonl'), 'a')\n"
+        'place.write(\'{"step": 1, "loss": 3}\\n{"step": 2, "lo\')\n'
+        "place.flush()\n"
+        "if os.environ['ABLAB_ATTEMPT'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "place.write('ss\": 2}\\n')\n"
+        "place.close()\n"
+    ) + DONE
+    words = ["train", *words_of(script)]
+    main(words)
+    assert main(words) == 0
+    assert [(row["step"], row["loss"]) for row in only_run().record.validations] == [(1, 3), (2, 2), (3, 1)]
+
+
+def test_a_file_of_progress_that_is_begun_anew_is_read_from_its_beginning(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"step": 1, "loss": 3.25}\n')
+    lines = ProgressLines(path)
+    assert [point.step for point in lines.news()] == [1]
+    path.write_text('{"step": 1}\n')
+    assert [point.scores for point in lines.news()] == [{}]
+    assert lines.news() == []
 
 
 @pytest.mark.slow

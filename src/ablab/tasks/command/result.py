@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -95,26 +96,42 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
             raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
         return kind.model_validate(content)
     except ValidationError as error:
-        is_text = any(
-            detail["type"].startswith(("float", "int")) for detail in error.errors() if isinstance(detail["input"], str)
-        )
-        hint = ", without quotes" if is_text else ""
-        raise CommandError(f"{where}: {first_error(error, content)}{hint}") from None
+        raise CommandError(f"{where}: {_fault(error, content, kind)}") from None
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{where}: not readable as JSON ({' '.join(str(error).split())})") from None
 
 
+def _fault(error: ValidationError, content: dict[str, Any], kind: type[BaseModel]) -> str:
+    """Return the first error in words for the author of a program, who has no YAML file to mend."""
+    details = error.errors()
+    found = {detail["type"]: detail for detail in reversed(details)}
+    if (unknown := found.get("extra_forbidden")) is not None:  # mostly the one that is missing, misspelt
+        return f"{unknown['loc'][0]}: no such key; allowed: {', '.join(kind.model_fields)}"
+    if (lacking := found.get("missing")) is not None:
+        return f"{'.'.join(map(str, lacking['loc']))}: missing"
+    is_text = any(detail["type"].startswith(("float", "int")) for detail in details if isinstance(detail["input"], str))
+    return first_error(error, content) + (", without quotes" if is_text else "")
+
+
 class ProgressLines:
-    """Reads the lines of JSON that a command appends to a file, each once, as they come."""
+    """Reads the lines of JSON that a command appends to a file, each once, as they come.
+
+    A line that an earlier attempt was killed in the midst of is cut off, so that none is appended to it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path, self._read = path, 0
+        if path.exists():
+            with path.open("rb+") as file:
+                file.truncate(file.read().rfind(b"\n") + 1)
 
     def news(self) -> list[CurvePoint]:
         """Return the points of the lines that are whole and were not there before."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) < self._read:  # the command began its file anew
+                self._read = 0
             file.seek(self._read)
             whole, newline, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
