@@ -385,7 +385,8 @@ def test_a_study_with_values_of_a_check_is_checked_before_its_first_run(folder, 
     Path("train.py").write_text(TRAIN.replace("{asked.seed}", "{asked.seed[1:]}"))
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 1
     said = capsys.readouterr().out
-    assert "fails  schedule=linear: UserError: another seed gives equal scores" in said
+    assert "fails  schedule=linear: another seed gives equal scores" in said
+    assert "{seed}, which is in word 6 ({seed}{epochs})" in said
     assert not Path("outputs/runs").exists()
     Path("train.py").write_text(TRAIN)
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.study.study import Cell, Study
 from ablab.tasks.identity import condition_id
@@ -93,5 +94,7 @@ def _try(words: tuple[str, ...]) -> Tried:
     try:
         planned = plan(compose(words))
         return planned.task.dry_run(planned)
+    except UserError as error:
+        return {"error": " ".join(str(error).split())}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}

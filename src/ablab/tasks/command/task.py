@@ -216,8 +216,8 @@ def _score(name: str, about: Mapping[str, Any]) -> Score:
 
 
 def _carrying_seed(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Return the words that carry the seed."""
-    words = [word for word in command if "{seed}" in word]
+    """Return the words that carry the seed, as a reader finds them: with their number, counted from 1."""
+    words = [f"word {number} ({word})" for number, word in enumerate(command, 1) if "{seed}" in word]
     return [*words, *(f"{name}={value}" for name, value in environment.items() if "{seed}" in value)]
 
 
