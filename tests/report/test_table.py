@@ -222,6 +222,10 @@ def test_items_must_be_those_of_all_runs(tmp_path):
             "column metrics: allowed: arm, corpus, item, metric, seed, value; did you mean metric?",
         ),
         ("", "has no column arm; it needs arm, seed, metric, value"),
+        (
+            "arm,seed,loss",
+            "arm, corpus, item, metric, seed, value; where a row is a run, say which columns name its arm",
+        ),
         ("arm,seed,metric,value,size", "column size: allowed: arm, corpus, item, metric, seed, value"),
     ],
 )

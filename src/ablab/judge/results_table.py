@@ -56,7 +56,9 @@ def results_of(sheet: Sheet) -> Results:
     """Return the results in rows of scores. Raises UserError for what is missing, unclear or there twice."""
     for column in sheet.columns:
         if column not in ALLOWED:
-            raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}")
+            is_of_runs = not {"metric", "value"} & set(sheet.columns)
+            hint = "; where a row is a run, say which columns name its arm, as in arm: [schedule]" if is_of_runs else ""
+            raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}{hint}")
     for column in COLUMNS:
         if column not in sheet.columns:
             raise UserError(f"{sheet.name}: has no column {column}; it needs {', '.join(COLUMNS)}")
