@@ -33,7 +33,7 @@ def overview() -> str:
     width = max(map(len, starts.values()))
     return "\n".join(
         [
-            "ablab: ablation studies of encoder-decoder Transformers in machine translation",
+            "ablab: ablation studies of Transformers in machine translation, and of any program",
             "",
             *(
                 line
