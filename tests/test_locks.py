@@ -156,3 +156,18 @@ def _wait_for(condition) -> None:
     until = time.monotonic() + 10
     while not condition() and time.monotonic() < until:
         time.sleep(0.01)
+
+
+def test_a_new_stage_is_written_at_once_and_a_step_with_the_next_beat(tmp_path, monkeypatch):
+    monkeypatch.setattr("ablab.store.heartbeat.BEAT", 600.0)
+    path = tmp_path / "heartbeat.json"
+    with heartbeat(path) as beating:
+        beating.tell(stage="training")
+        until = time.monotonic() + 60
+        while (pulse := read_pulse(path)) is None or pulse.stage != "training":
+            assert time.monotonic() < until, "the stage waits for the next beat"
+            time.sleep(0.01)
+        beating.tell(step=7)
+        time.sleep(0.2)
+        assert read_pulse(path).step == 0
+    assert not path.exists()

@@ -17,7 +17,7 @@ SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 347,
-    "lines": 55_001,
+    "lines": 55_005,
     "entries at the top": 24,
     "arrows between rooms": 229,
     "floors": 12,

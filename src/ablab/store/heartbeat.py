@@ -69,11 +69,13 @@ class Heartbeat:
         self._path, self._owns = path, owns
         at = time.time()
         self._pulse = Pulse(host=platform.node(), machine=this_machine(), pid=os.getpid(), began=at, updated=at)
-        self._stopped = threading.Event()
+        self._stopped, self._woken = threading.Event(), threading.Event()
 
     def tell(self, **news: Any) -> None:
-        """Update fields of the pulse; the next beat writes them."""
-        self._pulse = self._pulse.model_copy(update=news)
+        """Update fields of the pulse; the next beat writes them, which a new stage does not wait for."""
+        before, self._pulse = self._pulse, self._pulse.model_copy(update=news)
+        if self._pulse.stage != before.stage:
+            self._woken.set()
 
     def beat(self) -> None:
         """Write the pulse now. Errors are ignored: a full disk must not end a training run."""
@@ -90,10 +92,12 @@ class Heartbeat:
         """Beat until stopped."""
         while not self._stopped.is_set() and self._may_own():
             self.beat()
-            self._stopped.wait(BEAT)
+            self._woken.wait(BEAT)
+            self._woken.clear()
 
     def stop(self) -> None:
         self._stopped.set()
+        self._woken.set()
 
     def remove(self) -> None:
         """Remove the pulse, unless it is another process's by now."""
