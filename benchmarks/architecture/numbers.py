@@ -16,8 +16,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 347,
-    "lines": 55_005,
+    "files over 12 lines": 348,
+    "lines": 55_175,
     "entries at the top": 24,
     "arrows between rooms": 229,
     "floors": 12,

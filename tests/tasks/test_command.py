@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,15 @@ from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.search.stopping import TrialHandle
+from ablab.store.artefacts import MatrixArtefact, SeriesArtefact, comparable_artefacts
 from ablab.study.definition import define
 from ablab.study.experiment import read
 from ablab.study.ledger import register
 from ablab.study.search import define_search
 from ablab.sweep.progress import last_line
+from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.process import execute
-from ablab.tasks.command.result import ProgressLines
+from ablab.tasks.command.result import CommandError, ProgressLines, read_result
 
 TRAIN = """
 import argparse, json, random, sys
@@ -161,7 +164,7 @@ def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, ed
             1,
             "result.json: scores.loss=1.5: allowed: a valid number, without quotes",
         ),
-        (result('{"score": 1}'), 1, "result.json: score: no such key; allowed: scores, status, curve, items"),
+        (result('{"score": 1}'), 1, "result.json: score: no such key; allowed: scores, status, curve, items, cost"),
         (result("{}"), 1, "result.json: scores: missing"),
         (result('{"scores": {"loss": 1}, "curve": [{"loss": 1}]}'), 1, "result.json: curve.0.step: missing"),
         (result('{"scores": {"loss": 1}, "curve": [{"step": 1, "when": "x"}]}'), 1, "curve.0.when=x: allowed:"),
@@ -184,6 +187,146 @@ def test_a_command_that_gives_no_result_fails_in_a_line(folder, capsys, script, 
     assert main(["train", *words_of(script)]) == code
     assert why in capsys.readouterr().err.splitlines()[-1]
     assert only_run().record is None, "nothing stands in for what is missing"
+
+
+SERIES = {
+    "kind": "series",
+    "title": "Loss by depth",
+    "section": "Depth",
+    "x": {"title": "depth"},
+    "y": {"title": "loss"},
+    "series": [{"label": "train", "x": [1, 2], "y": [2.5, 1]}],
+}
+MATRIX = {
+    "kind": "matrix",
+    "title": "Confusion",
+    "section": "Errors",
+    "value": "share",
+    "x": {"title": "said", "labels": ["a", "b", "c"]},
+    "y": {"title": "true", "labels": ["a", "b"]},
+    "slices": [{"label": "all", "values": [[0.5, 0.25, 0.25], [0, 1, 0]]}],
+}
+
+
+def changed(artefact, **fields):
+    return {"artefacts": {"one": {**artefact, **fields}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"cost": {"second": 1}}, "cost.second: no such key; allowed: seconds, tokens, memory, devices"),
+        ({"cost": {"seconds": "1"}}, "cost.seconds=1: allowed: a valid number, without quotes"),
+        ({"cost": {"seconds": -0.1}}, "cost.seconds=-0.1: allowed: greater than or equal to 0"),
+        ({"cost": {"seconds": float("inf")}}, "cost.seconds=inf: allowed: a finite number"),
+        ({"cost": {"tokens": 1.5}}, "cost.tokens=1.5: allowed: a valid integer"),
+        ({"cost": {"memory": float("nan")}}, "cost.memory=nan: allowed: a valid integer"),
+        ({"cost": {"devices": 0}}, "cost.devices=0: allowed: greater than or equal to 1"),
+        ({"cost": {"devices": True}}, "cost.devices=True: allowed: a valid integer"),
+        ({"cost": 3}, "cost=3: allowed: an object"),
+        ({"artefacts": {"../one": SERIES}}, "allowed: a name of letters, digits and _, not a digit first, of at most"),
+        ({"artefacts": {"a" * 101: SERIES}}, "allowed: a name of letters, digits and _, not a digit first, of at most"),
+        ({"artefacts": {"one": [1]}}, "artefacts.one=[1]: allowed: an object"),
+        (changed(SERIES, kind="picture"), "artefacts.one.kind: allowed: series, matrix"),
+        (changed({}), "artefacts.one.kind: allowed: series, matrix"),
+        (changed(SERIES, name="x"), "artefacts.one.name: no such key; allowed: schema_version, title, section"),
+        (changed(SERIES, x={"titel": "x"}), "artefacts.one.x.titel: no such key; allowed: title, labels"),
+        (changed(SERIES, x=3), "artefacts.one.x=3: allowed: an object"),
+        (changed(SERIES, title=3), "artefacts.one.title=3: allowed: text"),
+        (changed(SERIES, x={}), "artefacts.one.x.title: missing"),
+        (
+            changed(SERIES, series=[{"label": "a", "x": [1], "y": ["2"]}]),
+            "artefacts.one.series.0.y.0=2: allowed: ",
+        ),
+        (
+            changed(SERIES, series=[{"label": "a", "x": [1], "y": [float("nan")]}]),
+            "series.0.y.0=nan: allowed: ",
+        ),
+        (changed(SERIES, series=[{"label": "a", "x": [1], "y": []}]), "a: 1 x, 0 y, 0 names"),
+        (changed(SERIES, series=[{"label": "a", "x": [], "y": []}]), "allowed: at least one line, each with at least"),
+        (changed(SERIES, series=[]), "allowed: at least one line, each with at least one point"),
+        (changed(SERIES, series=SERIES["series"] * 2), "allowed: another label for each of its parts"),
+        (changed(SERIES, settings={"rate": float("nan")}), "artefacts.one.settings: allowed: what JSON can hold"),
+        (changed(MATRIX, slices=[{"label": "all", "values": [[1]]}]), "all: its values are not 2 rows of 3"),
+        (
+            changed(MATRIX, slices=[{"label": "a", "value": [[1]]}]),
+            "one.slices.0.value: no such key; allowed: label,",
+        ),
+        (
+            changed(MATRIX, x={"title": ""}, y={"title": ""}, slices=[{"label": "all", "values": []}]),
+            "allowed: labels of x and y, one for each column and row",
+        ),
+    ],
+)
+def test_a_wrong_cost_or_artefact_is_refused_in_a_line(tmp_path, more, why):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"scores": {"loss": 1}, **more}))
+    with pytest.raises(CommandError) as raised:
+        read_result(path, ["loss"])
+    assert why in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("cost", [{}, {"seconds": 0, "tokens": 1e9, "memory": 0, "devices": 1}])
+def test_a_cost_may_be_given_in_part_and_at_its_ends(tmp_path, cost):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"scores": {"loss": 1}, "cost": cost}))
+    assert read_result(path, ["loss"]).cost.model_dump(exclude_none=True) == cost
+
+
+def test_the_cost_that_a_program_tells_is_kept_beside_the_measured_one_and_shown(folder, capsys):
+    told = {"seconds": 5000, "tokens": 1000, "memory": 2**50, "devices": 2}
+    assert main(["train", *words_of(result(json.dumps({"scores": {"loss": 1}, "cost": told})))]) == 0
+    run = only_run()
+    cost = run.record.cost
+    assert cost.told.model_dump() == told
+    assert (cost.tokens, cost.peak_memory_bytes) == (1000, 2**50)
+    assert max(cost.seconds, cost.train_seconds, run.scores["seconds"]) < 500, "that time is measured"
+    capsys.readouterr()
+    assert main(["show", f"run={run.id}"]) == 0
+    assert "as it says  1 h 23 min, 1,000 tokens, 1125.9 TB of memory, 2 devices" in capsys.readouterr().out
+    assert main(["show", f"run={run.id}", "format=json"]) == 0
+    assert json.loads(capsys.readouterr().out)["told_cost"] == told
+
+
+def test_a_program_that_tells_no_cost_has_the_measured_one_and_no_artefacts(folder, capsys):
+    assert main(["train", *words_of(DONE)]) == 0
+    run = only_run()
+    assert (run.record.cost.told, run.record.cost.tokens) == (None, 0)
+    assert 0 < run.record.cost.peak_memory_bytes < 2**50
+    assert not run.folder.artefacts.exists()
+    capsys.readouterr()
+    assert main(["show", f"run={run.id}"]) == 0
+    assert "as it says" not in capsys.readouterr().out
+
+
+def test_the_artefacts_of_a_result_are_those_of_the_run(folder):
+    written = json.dumps({"scores": {"loss": 1}, "artefacts": {"depth": SERIES, "errors": MATRIX}})
+    assert main(["train", *words_of(result(written))]) == 0
+    assert comparable_artefacts(only_run().folder.artefacts) == {
+        "depth": SeriesArtefact(**SERIES),
+        "errors": MatrixArtefact(**MATRIX),
+    }
+
+
+def test_artefacts_of_an_attempt_before_are_removed(tmp_path):
+    write_artefacts(tmp_path, {"depth": SeriesArtefact(**SERIES), "errors": MatrixArtefact(**MATRIX)})
+    write_artefacts(tmp_path, {"errors": MatrixArtefact(**MATRIX)})
+    assert [path.name for path in tmp_path.iterdir()] == ["errors.json"]
+
+
+@pytest.mark.slow
+def test_artefacts_of_a_command_are_drawn_and_packed(folder, capsys):
+    content = TRAIN.replace('{"val_loss": loss}}', '{"val_loss": loss}, "artefacts": ARTEFACTS}')
+    Path("train.py").write_text(f"ARTEFACTS = {{'depth': {SERIES}, 'errors': {MATRIX}}}\n{content}")
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    document = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert [(one["key"], one["section"]) for one in document["artefacts"]] == [("depth", "Depth"), ("errors", "Errors")]
+    assert "Loss by depth" in Path("outputs/reports/lr/report.html").read_text()
+    assert main(["pack", "experiment=lr"]) == 0
+    with zipfile.ZipFile("outputs/packs/lr.zip") as packed:
+        assert sum(name.endswith("artefacts/errors.json") for name in packed.namelist()) == 6
 
 
 def test_a_score_may_be_the_rounded_mean_of_its_items(folder):

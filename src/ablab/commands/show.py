@@ -14,7 +14,7 @@ from ablab.files import size
 from ablab.judge.custody import links
 from ablab.store.chain import Chain
 from ablab.store.failures import Failure
-from ablab.store.records import Stretch, Strict
+from ablab.store.records import Stretch, Strict, ToldCost
 from ablab.tasks.identity import parts_of
 from ablab.tasks.registry import task_named
 from ablab.tasks.score import Score, Scores
@@ -52,8 +52,9 @@ class ShownRun(Strict):
     `ceiling`: the validation score that a perfect model could reach with the run's tokenizer; older runs have none.
 
     `origin`: digest of the weights that training began from. `artefacts`, `pruned`, `exports`: names. `wandb`: whether
-    its events are all sent; None where nothing was logged. `bytes`: on disk. `seconds`: of training. `mixed`: what
-    changed between stretches. `custody`: the first broken link from the register to the bytes; None if all hold.
+    its events are all sent; None where nothing was logged. `bytes`: on disk. `seconds`: of training. `told_cost`:
+    what a command says of its own. `mixed`: what changed between stretches. `custody`: the first broken link from the
+    register to the bytes; None if all hold.
     """
 
     id: str
@@ -72,6 +73,7 @@ class ShownRun(Strict):
     reason: str | None = None
     ended: str | None = None
     seconds: float | None = None
+    told_cost: ToldCost | None = None
     parameters: int | None = None
     selected_steps: list[int] = Field(default_factory=list)
     ceiling: float | None = None
@@ -135,6 +137,7 @@ def _trained(run: Run) -> dict[str, Any]:
         "reason": record.reason,
         "ended": record.ended,
         "seconds": record.cost.seconds,
+        "told_cost": record.cost.told,
         "parameters": record.cost.parameters,
         "selected_steps": [] if record.selected is None else record.selected.steps,
         "ceiling": record.data.get("ceiling", {}).get("through"),
@@ -212,6 +215,8 @@ def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
         steps = f"selected step{'s' * (len(chosen) > 1)}: {', '.join(f'{step:,}' for step in chosen) or 'none'}"
         size = f"{told.parameters:,} parameters, " if told.parameters else ""  # some tasks count none
         yield "training", f"{duration(told.seconds)}, {size}{steps}"
+        if told.told_cost is not None:
+            yield "as it says", _cost_in_words(told.told_cost)
         yield "ended", told.ended or ""
     if told.ceiling is not None:
         watched = task_named(told.task).watched
@@ -221,6 +226,16 @@ def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
     yield from _stretches(told)
     if told.ended is not None:
         yield "custody", told.custody or "every digest is the one on record"
+
+
+def _cost_in_words(cost: ToldCost) -> str:
+    words = [
+        None if cost.seconds is None else duration(cost.seconds),
+        None if cost.tokens is None else how_many(cost.tokens, "token"),
+        None if cost.memory is None else f"{size_of(cost.memory)} of memory",
+        None if cost.devices is None else how_many(cost.devices, "device"),
+    ]
+    return ", ".join(word for word in words if word is not None) or "nothing"
 
 
 def _in_words(score: Score, value: float) -> str:

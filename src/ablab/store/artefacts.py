@@ -103,7 +103,10 @@ class MatrixArtefact(_Artefact):
 
 Artefact = SeriesArtefact | MatrixArtefact
 
-_READER: TypeAdapter[Artefact] = TypeAdapter(Annotated[Artefact, Field(discriminator="kind")])
+AnyArtefact = Annotated[Artefact, Field(discriminator="kind")]
+"""An artefact as it is read: its `kind` says which it is."""
+
+_READER: TypeAdapter[Artefact] = TypeAdapter(AnyArtefact)
 
 
 def write_artefact(path: Path, artefact: Artefact) -> None:

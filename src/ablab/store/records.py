@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from ablab.code.differences import RecordedCode, comparable, same_code
 from ablab.config.schema import DEFAULT, schema_of
@@ -67,6 +67,28 @@ class Selected(Strict):
     sha256: str | None = None
 
 
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value  # such as 1e9
+
+
+Count = Annotated[int, BeforeValidator(_whole)]
+
+
+class ToldCost(Strict):
+    """What a program says of its own cost: None of what it does not say.
+
+    `seconds`: as it counts them, such as without its start; `tokens`: that it processed; `memory`: its peak, in bytes;
+    `devices`: that it ran on.
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    seconds: Annotated[float, Field(ge=0)] | None = None
+    tokens: Annotated[Count, Field(ge=0)] | None = None
+    memory: Annotated[Count, Field(ge=0)] | None = None
+    devices: Annotated[Count, Field(ge=1)] | None = None
+
+
 class Cost(Strict):
     """The cost of training. Tokens are target tokens. What a task does not count is 0.
 
@@ -75,7 +97,9 @@ class Cost(Strict):
     train_seconds. `flops_per_token`: of the layers that ran; older records also count layers that LayerDrop left out.
     `matmul_flops`: operations per second of one large matrix product in the run's precision on one of its devices, the
     median of timings taken during training; older records have one timing from after training, or none, and so do runs
-    that diverged before any validation.
+    that diverged before any validation. `told`: what the program of a command says, as it says it; its tokens and its
+    memory are `tokens` and `peak_memory_bytes`, too, its seconds are no other field. None where it says nothing; older
+    records have none.
     """
 
     steps: int
@@ -88,6 +112,7 @@ class Cost(Strict):
     parameters: int = 0
     flops_per_token: float = 0.0
     matmul_flops: float | None = None
+    told: ToldCost | None = None
 
     @property
     def peak_memory_mib(self) -> float:

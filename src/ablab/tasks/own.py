@@ -19,7 +19,7 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import read_json, sha256, write_json
 from ablab.store.metrics import MetricsFile
-from ablab.store.records import Cost, Evaluation, Record, Selected, now
+from ablab.store.records import Cost, Evaluation, Record, Selected, ToldCost, now
 from ablab.store.run_folder import STATE
 from ablab.tasks import identity
 from ablab.tasks.score import Place
@@ -235,10 +235,14 @@ class OwnTask(Task, ABC):
                 return None
         if diverged is None and not loop.validations:
             raise self._unvalidated()
-        record = _record(work, loop, diverged)
+        record = _record(work, loop, diverged, None if diverged is not None else self.told_cost(loop.state))
         work.folder.write_record(record)
         work.folder.tidy()
         return record
+
+    def told_cost(self, state: Any) -> ToldCost | None:
+        """Return what the program said of its own cost, of the state that training has left; None if nothing."""
+        return None
 
     def _unvalidated(self) -> UserError:
         return UserError(f"task={self.name}: training ended without a validation; allowed: at least one, at the end")
@@ -276,7 +280,7 @@ class OwnTask(Task, ABC):
         planned.folder.write_evaluation(evaluation, None)
 
 
-def _record(planned: Any, loop: Loop, diverged: str | None) -> Record:
+def _record(planned: Any, loop: Loop, diverged: str | None, told: ToldCost | None) -> Record:
     made = provenance(planned.recipe)
     state = planned.folder.checkpoints / STATE
     last = loop.validations[-1] if loop.validations else {}
@@ -292,13 +296,26 @@ def _record(planned: Any, loop: Loop, diverged: str | None) -> Record:
         if diverged is not None
         else Selected(steps=[loop.step], scores={key: value for key, value in last.items() if key != "step"}),
         validations=loop.validations,
-        cost=Cost(steps=loop.step, seconds=loop.seconds, train_seconds=loop.seconds, peak_memory_bytes=_peak_memory()),
+        cost=_cost(loop, told),
         data={"sha256": {}, **({"state": sha256(state)} if state.exists() else {})},
         runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
         provenance=made,
         config=planned.config.model_dump(serialize_as_any=True),
         metrics=sha256(planned.folder.metrics),
         ended=now(),
+    )
+
+
+def _cost(loop: Loop, told: ToldCost | None) -> Cost:
+    """Return what was measured, and what only the program knows. Its seconds replace none: a score is measured."""
+    memory = None if told is None else told.memory
+    return Cost(
+        steps=loop.step,
+        tokens=0 if told is None or told.tokens is None else told.tokens,
+        seconds=loop.seconds,
+        train_seconds=loop.seconds,
+        peak_memory_bytes=_peak_memory() if memory is None else memory,
+        told=told,
     )
 
 

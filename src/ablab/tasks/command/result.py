@@ -3,13 +3,16 @@
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ablab.errors import LostError, first_error
+from ablab.store.records import ToldCost
+from ablab.tasks.command.artefacts import KINDS, PARTS, Artefacts
 from ablab.tasks.own import DivergedError
 
 LARGEST = 512 * 2**20
@@ -41,7 +44,7 @@ class CurvePoint(BaseModel):
 class CommandResult(BaseModel):
     """What a command writes to {result}. `scores`: by name, each of them a number; one that is declared and not finite
     makes the run diverged, as that status does. `curve`: scores in the course of it. `items`: by score, those of each
-    example, whose mean the score is.
+    example, whose mean the score is. `cost`: what it says of its own. `artefacts`: by name, what reports draw.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -50,6 +53,8 @@ class CommandResult(BaseModel):
     status: Literal["finished", "diverged"] = "finished"
     curve: list[CurvePoint] = []
     items: dict[str, list[Finite]] = {}
+    cost: ToldCost | None = None
+    artefacts: Artefacts = {}
 
 
 def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
@@ -71,6 +76,11 @@ def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
             raise DivergedError(f"{name} is {found.scores[name]}")
     for name, items in found.items.items():
         _check_mean(f"{path.name}: items.{name}", items, found.scores.get(name))
+    for key, artefact in found.artefacts.items():
+        try:
+            json.dumps(artefact.settings, allow_nan=False, ensure_ascii=False).encode()
+        except ValueError:
+            raise CommandError(f"{path.name}: artefacts.{key}.settings: allowed: what JSON can hold") from None
     return found
 
 
@@ -94,7 +104,7 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
         content: Any = json.loads(written)  # which reads NaN, unlike pydantic
         if not isinstance(content, dict):
             raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
-        return kind.model_validate(content)
+        return kind.model_validate(content, strict=True)  # the models of artefacts, too
     except ValidationError as error:
         raise CommandError(f"{where}: {_fault(error, content, kind)}") from None
     except (ValueError, RecursionError) as error:
@@ -103,14 +113,48 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
 
 def _fault(error: ValidationError, content: dict[str, Any], kind: type[BaseModel]) -> str:
     """Return the first error in words for the author of a program, who has no YAML file to mend."""
+    error = _as_written(error)
     details = error.errors()
     found = {detail["type"]: detail for detail in reversed(details)}
     if (unknown := found.get("extra_forbidden")) is not None:  # mostly the one that is missing, misspelt
-        return f"{unknown['loc'][0]}: no such key; allowed: {', '.join(kind.model_fields)}"
+        allowed = _around(unknown["loc"], content, kind).model_fields
+        return f"{'.'.join(map(str, unknown['loc']))}: no such key; allowed: {', '.join(allowed)}"
+    if tagless := found.get("union_tag_invalid", found.get("union_tag_not_found")):
+        return f"{'.'.join(map(str, tagless['loc']))}.kind: allowed: {', '.join(KINDS)}"
     if (lacking := found.get("missing")) is not None:
         return f"{'.'.join(map(str, lacking['loc']))}: missing"
     is_text = any(detail["type"].startswith(("float", "int")) for detail in details if isinstance(detail["input"], str))
     return first_error(error, content) + (", without quotes" if is_text else "")
+
+
+IN_JSON: Mapping[str, Literal["allowed: an object", "allowed: text"]] = {
+    "model_type": "allowed: an object",
+    "model_attributes_type": "allowed: an object",
+    "dict_type": "allowed: an object",
+    "string_type": "allowed: text",
+}
+"""What is allowed, by the type of an error, where pydantic speaks of Python."""
+
+
+def _as_written(error: ValidationError) -> ValidationError:
+    """Return the errors at the places that a program wrote: pydantic puts the kind of an artefact after its name."""
+    written: list[InitErrorDetails] = []
+    for detail in error.errors():
+        loc = detail["loc"]
+        place = (*loc[:2], *loc[3:]) if loc[0] == "artefacts" else loc
+        words = IN_JSON.get(detail["type"])
+        kind = detail["type"] if words is None else PydanticCustomError("in_json", words)
+        written.append({"type": kind, "loc": place, "input": detail["input"], "ctx": detail.get("ctx", {})})
+    return ValidationError.from_exception_data(error.title, written)
+
+
+def _around(loc: tuple[int | str, ...], content: dict[str, Any], kind: type[BaseModel]) -> type[BaseModel]:
+    """Return the model whose keys are those beside the last of a place."""
+    if len(loc) == 1:
+        return kind
+    if loc[0] == "cost":
+        return ToldCost
+    return KINDS[content["artefacts"][loc[1]]["kind"]] if len(loc) == 3 else PARTS[str(loc[2])]
 
 
 class ProgressLines:

@@ -12,6 +12,9 @@ import numpy as np
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, NonNegative, Positive
 from ablab.files import read_json, write_json
+from ablab.store.records import ToldCost
+from ablab.store.run_folder import RunFolder
+from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.container import image_files, unpinned
 from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
 from ablab.tasks.command.process import execute
@@ -129,7 +132,12 @@ class Command(OwnTask):
             note(progress.news())
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
-        loop.validate(loop.step + 1, self._told(found.scores), {"items": items}, loop.step + 1)
+        write_artefacts(RunFolder(loop.folder).artefacts, found.artefacts)
+        cost = {} if found.cost is None else {"cost": found.cost.model_dump()}
+        loop.validate(loop.step + 1, self._told(found.scores), {"items": items, **cost}, loop.step + 1)
+
+    def told_cost(self, state: Any) -> ToldCost | None:
+        return ToldCost(**state["cost"]) if "cost" in state else None
 
     def _told(self, scores: Mapping[str, float]) -> dict[str, float]:
         """Return the scores without those that are neither declared nor finite: they are no outcome of the run."""
