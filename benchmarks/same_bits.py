@@ -60,7 +60,10 @@ WARM_UP = "optim.warmup_steps=10"
 PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
-from ablab.commands.cli import main
+try:
+    from ablab.commands.cli import main
+except ImportError:  # a checkout of a time when it stood at the top
+    from ablab.cli import main
 try:
     from ablab.code.code import code
 except ImportError:  # a checkout of before the package had two wings
