@@ -132,9 +132,9 @@ def test_what_the_command_line_prints_of_it_has_no_other_fields(folder, capsys):
 
 
 def test_check_tries_it_out_and_keeps_no_run(folder, capsys):
-    assert main(["check", "task=toy", "outputs=tried"]) == 0
+    assert main(["check", "task=toy", "outputs=checked"]) == 0
     assert "works  one arm" in capsys.readouterr().out
-    assert not Path("tried/runs").exists()
+    assert not Path("checked/runs").exists()
 
 
 @pytest.mark.parametrize("verb", ["prune", "translate", "analyse", "export"])
