@@ -7,7 +7,7 @@ where the first batch ends, and the order of the batches. Batches are counted wi
 import abc
 import threading
 from bisect import bisect_right
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -110,13 +110,26 @@ def _ranked(src: Index, tgt: Index) -> tuple[npt.NDArray[np.unsignedinteger], In
     return ranks, sides[:, by_length], np.bincount(ranks, minlength=len(present))
 
 
+class EpochPlan(Protocol):
+    """What is known of each epoch before its batches are made."""
+
+    def steps(self, epoch: int) -> int:
+        """Return the number of optimiser steps."""
+
+    def padding_share(self, epoch: int) -> float:
+        """Return the share of positions that are padding."""
+
+
 class Steps(Dataset[list[M]], abc.ABC, Generic[M]):
     """The micro-batches by optimiser step: steps[i] belongs to step i + 1, in whatever order steps are read.
 
     `total`: number of steps of the training, which may be lowered.
     """
 
-    total: int
+    def __init__(self, plan: EpochPlan, total: int) -> None:
+        self.total = total
+        self._plan = plan
+        self._ends = [0]  # number of steps before each epoch, as far as computed
 
     def __len__(self) -> int:
         return self.total
@@ -125,13 +138,21 @@ class Steps(Dataset[list[M]], abc.ABC, Generic[M]):
     def __getitem__(self, index: int) -> list[M]:
         """Return the micro-batches of step index + 1."""
 
-    @abc.abstractmethod
+    def epoch_of(self, index: int) -> int:
+        """Return the epoch, counted from 0, of step index + 1."""
+        while self._ends[-1] <= index:
+            self._ends.append(self._ends[-1] + self._plan.steps(len(self._ends) - 1))
+        return bisect_right(self._ends, index) - 1
+
     def steps_in(self, epochs: int) -> int:
         """Return the number of optimiser steps in the first `epochs` epochs."""
+        while len(self._ends) <= epochs:
+            self.epoch_of(self._ends[-1])
+        return self._ends[epochs]
 
-    @abc.abstractmethod
     def padding_share(self) -> float:
         """Return the share of padded positions in the first epoch."""
+        return self._plan.padding_share(0)
 
 
 AnySteps = Steps[Any]
@@ -145,9 +166,9 @@ class TrainingSteps(Steps[Batch]):
         self, src: Sentences, tgt: Sentences, *, batch_tokens: int, seed: int, micro_batches: int, total: int
     ) -> None:
         self.src, self.tgt = src, tgt
-        self.micro_batches, self.total = micro_batches, total
+        self.micro_batches = micro_batches
         self._epochs = Epochs(src.lengths, tgt.lengths, batch_tokens=batch_tokens, seed=seed)
-        self._ends = [0]  # number of steps before each epoch, as far as computed
+        super().__init__(self._epochs, total)
         self._epoch: tuple[int, list[Index]] = (-1, [])
         self._next: _Planned | None = None
 
@@ -156,20 +177,6 @@ class TrainingSteps(Steps[Batch]):
         rows = self._batches(epoch)[index - self._ends[epoch]]
         parts = np.array_split(rows, min(self.micro_batches, len(rows)))
         return [collate(self.src, self.tgt, part) for part in parts]
-
-    def epoch_of(self, index: int) -> int:
-        """Return the epoch, counted from 0, of step index + 1."""
-        while self._ends[-1] <= index:
-            self._ends.append(self._ends[-1] + self._epochs.steps(len(self._ends) - 1))
-        return bisect_right(self._ends, index) - 1
-
-    def steps_in(self, epochs: int) -> int:
-        while len(self._ends) <= epochs:
-            self.epoch_of(self._ends[-1])
-        return self._ends[epochs]
-
-    def padding_share(self) -> float:
-        return self._epochs.padding_share(0)
 
     def _batches(self, epoch: int) -> list[Index]:
         """Return the epoch's batches, and begin to plan the next epoch's while these are trained on."""

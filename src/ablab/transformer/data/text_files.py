@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -77,7 +77,7 @@ def _check_aligned(src: Path, sources: int, tgt: Path, targets: int) -> None:
 
 def _content(path: Path) -> tuple[str, int]:
     """Return digest and line count, read once while the file stays as it is."""
-    with _one_line_errors(path):
+    with one_line_errors(path):
         digest, lines = kept([path], ("sentences",), lambda: _read(path))
     return digest, lines
 
@@ -157,7 +157,7 @@ def read_lines(path: Path) -> list[str]:
 def stream_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, plain or `.gz`, of which little is in memory at a time."""
     before = 0
-    with _one_line_errors(path), _open(path) as file:
+    with one_line_errors(path), _open(path) as file:
         for block in map(canonical, _blocks(file)):
             lines = _decoded(block, path, before).split("\n")[:-1]
             yield from lines
@@ -169,13 +169,14 @@ def _open(path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def _one_line_errors(path: Path) -> Iterator[None]:
+def one_line_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of reading a file into a UserError that names it."""
     try:
         yield
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, expected a file with one sentence per line.") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is not a whole .gz file: {error}.") from None
+        raise UserError(f"{path} is not a whole {path.suffix} file: {error}.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -257,22 +258,31 @@ def _cells(line: str, _: Sequence[str]) -> list[str]:
 
 
 def _fields(line: str, columns: Sequence[str]) -> Iterator[str]:
+    record = json_object(line)
+    nested = record.get(NESTED)
+    inside = record if not isinstance(nested, dict) or columns[0] in record else nested
+    yield from (text_in(inside, name, "data.columns=[two,names]") for name in columns)
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """Return a line of JSON as the object that it is; ValueError for any other."""
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise ValueError("not readable as JSON; allowed: an object on every line") from None
     if not isinstance(record, dict):
         raise ValueError("no JSON object; allowed: an object on every line")
-    nested = record.get(NESTED)
-    inside = record if not isinstance(nested, dict) or columns[0] in record else nested
-    for name in columns:
-        if not isinstance(inside.get(name), str):
-            having = ", ".join(str(key) for key, value in inside.items() if isinstance(value, str)) or "none"
-            raise ValueError(
-                f"no text in the field {name}; fields with text: {having}; allowed: data.columns=[two,names]"
-            )
-        try:
-            inside[name].encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"half a surrogate pair in the field {name}; allowed: whole characters") from None
-        yield inside[name]
+    return record
+
+
+def text_in(record: Mapping[str, Any], name: str, allowed: str) -> str:
+    """Return the text in a field of an object of JSON; ValueError where there is none. `allowed`: how to name one."""
+    text = record.get(name)
+    if not isinstance(text, str):
+        having = ", ".join(str(key) for key, value in record.items() if isinstance(value, str)) or "none"
+        raise ValueError(f"no text in the field {name}; fields with text: {having}; allowed: {allowed}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"half a surrogate pair in the field {name}; allowed: whole characters") from None
+    return text

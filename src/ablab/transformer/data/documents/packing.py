@@ -1,6 +1,5 @@
 """Contexts packed with documents: those of each step of training, a pure function of lengths, seed and epoch."""
 
-from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
@@ -128,10 +127,10 @@ class PackedSteps(Steps[Packed]):
     def __init__(
         self, shard: Shard, *, context: int, batch_tokens: int, seed: int, micro_batches: int, total: int
     ) -> None:
-        self.shard, self.context, self.micro_batches, self.total = shard, context, micro_batches, total
+        self.shard, self.context, self.micro_batches = shard, context, micro_batches
         self._epochs = PackedEpochs(shard, context=context, rows=max(1, batch_tokens // context), seed=seed)
         self._end = int(shard.tokens[shard.starts[1] - 1])  # that of the first document, as of each
-        self._ends = [0]  # number of steps before each epoch, as far as computed
+        super().__init__(self._epochs, total)
         self._order: EpochOrder | None = None
 
     def __len__(self) -> int:
@@ -145,22 +144,6 @@ class PackedSteps(Steps[Packed]):
         rows = order.rows[begin : begin + self._epochs.rows]
         parts = np.array_split(rows, min(self.micro_batches, len(rows)))
         return [self._packed(order, part) for part in parts]
-
-    def epoch_of(self, index: int) -> int:
-        """Return the epoch, counted from 0, of step index + 1."""
-        while self._ends[-1] <= index:
-            self._ends.append(self._ends[-1] + self._epochs.steps(len(self._ends) - 1))
-        return bisect_right(self._ends, index) - 1
-
-    def steps_in(self, epochs: int) -> int:
-        """Return the number of optimiser steps in the first `epochs` epochs."""
-        while len(self._ends) <= epochs:
-            self.epoch_of(self._ends[-1])
-        return self._ends[epochs]
-
-    def padding_share(self) -> float:
-        """Return the share of padded positions in the first epoch."""
-        return self._epochs.padding_share(0)
 
     def _packed(self, order: EpochOrder, rows: Index) -> Packed:
         begins, ends = order.bounds(rows, self.context)

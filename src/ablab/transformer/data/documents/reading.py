@@ -1,15 +1,13 @@
 """Documents in files: plain, `.gz` or `.zst`, separated as users write them, or one in each line of JSON."""
 
 import gzip
-import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from ablab.errors import MachineError, UserError, is_installed
+from ablab.transformer.data.text_files import json_object, one_line_errors, text_in
 
 JSON_LINES = (".jsonl", ".ndjson")
 PACKED = (".gz", ".zst")
@@ -68,7 +66,7 @@ def read_documents(path: Path, separator: str, field: str) -> Iterator[str]:
 
     `field`: of the JSON objects. UserError names the file, and the line that is not UTF-8 or not JSON.
     """
-    with _one_line_errors(path):
+    with one_line_errors(path):
         blocks = _text(_blocks(_chunks(path)), path)
         split = SPLITS.get(separator) or _by_line_of(separator)
         documents = _of_json(blocks, path, field) if is_json(path) else split(blocks)
@@ -106,16 +104,6 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
             chunk, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
     if frame is not None:
         raise EOFError("it ends within a frame")
-
-
-@contextmanager
-def _one_line_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is not a whole {_packing(path)} file: {error}.") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _blocks(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -185,24 +173,6 @@ def _of_json(blocks: Iterator[str], path: Path, field: str) -> Iterator[str]:
     for number, line in enumerate(_lines(blocks), 1):
         if not _is_empty(line):
             try:
-                yield _field(line, field)
+                yield text_in(json_object(line), field, "data.field=NAME")
             except ValueError as error:
                 raise UserError(f"{path}: line {number}: {error}") from None
-
-
-def _field(line: str, name: str) -> str:
-    try:
-        record: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise ValueError("not readable as JSON; allowed: an object on every line") from None
-    if not isinstance(record, dict):
-        raise ValueError("no JSON object; allowed: an object on every line")
-    text = record.get(name)
-    if not isinstance(text, str):
-        having = ", ".join(str(key) for key, value in record.items() if isinstance(value, str)) or "none"
-        raise ValueError(f"no text in the field {name}; fields with text: {having}; allowed: data.field=NAME")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"half a surrogate pair in the field {name}; allowed: whole characters") from None
-    return text
