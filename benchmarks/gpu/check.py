@@ -1,10 +1,10 @@
 """Whether ablab does on a GPU what it does on the CPU: every arm, resume, decoding, pruning, several runs at a time.
 
-    python -m benchmarks.gpu.check [device=gpu] [only=arms,resume] [steps=20]
+    python -m benchmarks.gpu.check [device=gpu] [only=arms,resume] [steps=20] [jobs=1]
 
 Each line types ablab's own commands in a store of its own, on the device and on the CPU, with dropout off, and compares
-what the runs left. `device=cpu` compares the CPU with itself, where everything must hold. Exit code 1 if anything does
-not. Results of a GPU are written with the machine and the commit.
+what the runs left. `jobs`: commands at a time, each with one thread. `device=cpu` compares the CPU with itself, where
+everything must hold. Exit code 1 if anything does not. Results of a GPU are written with the machine and the commit.
 """
 
 import json
@@ -14,8 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from threading import Semaphore
 from typing import NamedTuple
 
 import torch
@@ -31,7 +34,13 @@ RESULTS = Path(__file__).parents[1] / "results" / "gpu_check.json"
 LINE = (
     *("data.train_size=2000", "data.valid_size=40", "data.test_size=40", "data.vocab_size=300", "model.d_model=64"),
     *("model.d_ff=128", "model.dropout=0", "training.valid_every=2", "schedule.warmup_steps=10", "logger=none"),
-    *("decoding.max_extra_tokens=10", "trainer.progress=false"),
+    *("decoding.max_extra_tokens=10", "trainer.progress=false", "trainer.threads=1"),
+)
+LANGUAGE_MODEL = (
+    *("task=language_model", "data.train_size=2000", "data.valid_size=40", "data.test_size=40", "data.tokenizer=char"),
+    *("model.d_model=64", "model.d_ff=128", "model.dropout=0", "model.context=64", "optim.batch_tokens=1024"),
+    *("training.valid_every=2", "schedule.warmup_steps=10", "logger=none"),
+    *("trainer.progress=false", "trainer.threads=1"),
 )
 ARMS = {
     **{f"norm={norm}": (f"norm={norm}",) for norm in ("pre", "post", "scalenorm", "fixnorm", "scalenorm_fixnorm")},
@@ -41,6 +50,11 @@ ARMS = {
     "placement=sandwich": ("placement=sandwich",),
     "two micro-batches": ("trainer.micro_batches=2",),
     "optim=muon": ("optim=muon",),
+}
+LANGUAGE_MODELS = {
+    "a language model": (),
+    "a language model like Llama": ("norm=rmsnorm", "position=rope", "feed_forward=swiglu"),
+    "a language model like GPT-2": ("position=learned", "feed_forward=gelu_tanh", "embedding=plain"),
 }
 TOLERANCE = {"fp32": 1e-3, "bf16": 3e-2}
 """Largest relative difference of a validation loss within the first steps: rounding grows with each of them."""
@@ -69,35 +83,37 @@ class FailedError(Exception):
 class Bench:
     """Types commands on the device or on the CPU, each in a store of its own."""
 
-    def __init__(self, device: str, steps: int, folder: Path) -> None:
+    def __init__(self, device: str, steps: int, folder: Path, jobs: int) -> None:
         self.device, self.folder = device, folder
-        self.words = (*LINE, f"training.max_steps={steps}")
-        self.count = 0
+        self.length = f"training.max_steps={steps}"
+        self._count, self._places = count(), Semaphore(jobs)
 
     def line(self, *words: str, device: str, store: Path) -> list[str]:
         """Return the command of a training."""
         places = () if any(word.startswith("trainer=") for word in words) else (f"trainer={device}",)
-        return [sys.executable, "-m", "ablab", "train", *self.words, *places, *words, f"outputs={store}"]
+        usual = () if words[: len(LANGUAGE_MODEL)] == LANGUAGE_MODEL else LINE
+        return [sys.executable, "-m", "ablab", "train", *usual, self.length, *places, *words, f"outputs={store}"]
 
     def new_store(self) -> Path:
-        self.count += 1
-        return self.folder / str(self.count)
+        return self.folder / str(next(self._count))
 
     def train(self, *words: str, device: str | None = None) -> RunFolder:
         """Train a run and return its folder."""
         store = self.new_store()
-        run(self.line("pruning=none", *words, device=device or self.device, store=store))
+        self.run(self.line(*words, "pruning=none", device=device or self.device, store=store))
         (found,) = all_runs(store)
         return found
 
-
-def run(command: list[str], *, fails: bool = False, typed: str | None = None) -> str:
-    """Return what a command prints; FailedError if it fails. With `fails` it must, and its errors are returned, too."""
-    given = {"input": typed} if typed is not None else {"stdin": subprocess.DEVNULL}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT, **given)
-    if bool(done.returncode) != fails:
-        raise FailedError((done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[-1])
-    return done.stdout + done.stderr * fails
+    def run(self, command: list[str], *, fails: bool = False, typed: str | None = None) -> str:
+        """Return what a command prints; FailedError if it fails. With `fails` it must, and its errors are returned."""
+        given = {"input": typed} if typed is not None else {"stdin": subprocess.DEVNULL}
+        with self._places:
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT, **given
+            )
+        if bool(done.returncode) != fails:
+            raise FailedError((done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[-1])
+        return done.stdout + done.stderr * fails
 
 
 def environment() -> dict[str, str]:
@@ -118,13 +134,17 @@ def apart(ours: RunFolder, other: RunFolder) -> float:
 
 def arms(bench: Bench) -> Iterator[Found]:
     """Every arm in both precisions against the CPU in the same precision."""
-    for precision, most in TOLERANCE.items():
-        for name, words in ARMS.items():
-            both = (*words, f"training.precision={precision}")
-            yield _compared(bench, f"{name}, {precision}", both, most)
-        yield _compared(
-            bench, f"dropout, LayerDrop, DropHead, {precision}", (*DRAWN, f"training.precision={precision}"), LOOSE
-        )
+    every: dict[str, tuple[tuple[str, ...], float | None]] = {name: (words, None) for name, words in ARMS.items()}
+    every |= {name: ((*LANGUAGE_MODEL, *words), None) for name, words in LANGUAGE_MODELS.items()}
+    every["dropout, LayerDrop, DropHead"] = (DRAWN, LOOSE)
+    asked = [
+        (f"{name}, {precision}", (*words, f"training.precision={precision}"), most or usual)
+        for precision, usual in TOLERANCE.items()
+        for name, (words, most) in every.items()
+    ]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        for found in pool.map(lambda one: list(_safely(one[0], lambda bench: [_compared(bench, *one)], bench)), asked):
+            yield from found
 
 
 def _compared(bench: Bench, name: str, words: tuple[str, ...], most: float) -> Found:
@@ -153,7 +173,7 @@ def resume(bench: Bench) -> Iterator[Found]:
         while going.poll() is None and not list(store.glob("runs/*/checkpoints/last.pt")):
             time.sleep(0.02)
         going.send_signal(signal.SIGKILL)
-    run(command)
+    bench.run(command)
     (found,) = all_runs(store)
     record = found.record()
     times = 0 if record is None else len(record.stretches)
@@ -166,7 +186,7 @@ def decoding(bench: Bench) -> Iterator[Found]:
     folder = bench.train("training.max_steps=300", "training.valid_every=150")
     for size in (1, 4):
         asked = [sys.executable, "-m", "ablab", "translate", f"run={folder.path}", f"beam_size={size}"]
-        told = [run([*asked, f"device={device}"], typed=SENTENCES) for device in (bench.device, "cpu")]
+        told = [bench.run([*asked, f"device={device}"], typed=SENTENCES) for device in (bench.device, "cpu")]
         different = sum(ours != other for ours, other in zip(*(text.splitlines() for text in told), strict=True))
         yield Found(f"translations, beam {size}", not different, f"{different} of {len(told[0].splitlines())} differ")
 
@@ -176,7 +196,7 @@ def curves(bench: Bench) -> Iterator[Found]:
     found = []
     for device in (bench.device, "cpu"):
         folder = bench.train(device=device)
-        run([sys.executable, "-m", "ablab", "prune", f"run={folder.path}", f"trainer={device}"])
+        bench.run([sys.executable, "-m", "ablab", "prune", f"run={folder.path}", f"trainer={device}"])
         (curve,) = folder.curves()
         found.append([point.valid["loss"] for point in curve.points])
     difference = max(abs(a - b) / abs(b) for a, b in zip(*found, strict=True))
@@ -193,7 +213,7 @@ def processes(bench: Bench) -> Iterator[Found]:
     store = bench.new_store()
     line = bench.line("pruning=none", "seed=1,2", "hydra.launcher.jobs=2", device=bench.device, store=store)
     per_device = ["hydra.launcher.per_gpu=2"] if bench.device == "gpu" else []
-    run([*line[:4], "-m", *line[4:], *per_device])
+    bench.run([*line[:4], "-m", *line[4:], *per_device])
     alone = [bench.train(f"seed={seed}") for seed in (1, 2)]
     by_seed = {folder.run_id: folder for folder in all_runs(store)}
     difference = max(apart(by_seed[one.run_id], one) for one in alone)
@@ -205,7 +225,7 @@ def memory(bench: Bench) -> Iterator[Found]:
     if bench.device == "cpu":
         return
     words = ("model=big", "data.train_size=200000", "optim.batch_tokens=20000000", "pruning=none")
-    said = run(bench.line(*words, device=bench.device, store=bench.new_store()), fails=True)
+    said = bench.run(bench.line(*words, device=bench.device, store=bench.new_store()), fails=True)
     line = said.strip().splitlines()[-1]
     yield Found("out of memory", "Traceback" not in said and "memory" in line, line[:100])
 
@@ -218,7 +238,7 @@ CHECKS: dict[str, Callable[[Bench], Iterator[Found]]] = {
 
 def main() -> int:
     """Print a line for each check as it ends."""
-    options = {"device": "gpu", "only": ",".join(CHECKS), "steps": "20"}
+    options = {"device": "gpu", "only": ",".join(CHECKS), "steps": "20", "jobs": "1"}
     for word in sys.argv[1:]:
         key, _, value = word.partition("=")
         if key not in options:
@@ -227,12 +247,19 @@ def main() -> int:
     if options["device"] == "gpu" and not torch.cuda.is_available():
         sys.exit("error: device=gpu: PyTorch sees none; allowed: device=cpu, which compares the CPU with itself")
     found: list[Found] = []
+
+    def told(name: str) -> None:
+        for one in _safely(name, CHECKS[name], bench):
+            found.append(one)
+            print(f"{'holds' if one.holds else 'FAILS'}  {one.check}: {one.figure}", flush=True)
+
+    asked = options["only"].split(",")
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(options["device"], int(options["steps"]), Path(folder))
-        for name in options["only"].split(","):
-            for one in _safely(name, CHECKS[name], bench):
-                found.append(one)
-                print(f"{'holds' if one.holds else 'FAILS'}  {one.check}: {one.figure}", flush=True)
+        bench = Bench(options["device"], int(options["steps"]), Path(folder), int(options["jobs"]))
+        with ThreadPoolExecutor(len(CHECKS)) as pool:
+            list(pool.map(told, [name for name in asked if name != "memory"]))
+        for name in set(asked) & {"memory"}:  # alone, as it takes all that the device has
+            told(name)
     failed = [one for one in found if not one.holds]
     for line in aligned([["check", "figure"], *([one.check, one.figure] for one in failed)], left=2) if failed else ():
         print(line.rstrip())
@@ -249,7 +276,7 @@ def _write(found: list[Found]) -> None:
     print(f"Results: {RESULTS}")
 
 
-def _safely(name: str, check: Callable[[Bench], Iterator[Found]], bench: Bench) -> Iterator[Found]:
+def _safely(name: str, check: Callable[[Bench], Iterable[Found]], bench: Bench) -> Iterator[Found]:
     """Yield what a check finds; a command that fails is a line, and the other checks go on."""
     try:
         yield from check(bench)

@@ -14,7 +14,7 @@ from ablab.files import write_lines
 from ablab.tracking.console import Console
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import prepare
-from benchmarks.speed.task import MODEL, ROOT, WORDS
+from benchmarks.speed.task import DEVICE, MODEL, ROOT, WORDS
 
 CACHE = Path.home() / ".cache" / "ablab" / "benchmarks"
 TORCH = "torch==2.13.0"
@@ -95,6 +95,8 @@ class Field:
 
 def python_of(peer: str) -> Path:
     """The interpreter of a peer's environment, which is made the first time: some minutes and a gigabyte."""
+    if DEVICE == "gpu":  # what was installed with the build of torch for it
+        return Path(sys.executable)
     folder = CACHE / peer
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, LAYERS, ROOT, VOCAB
+from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, DEVICE, LAYERS, ROOT, VOCAB
 
 SECONDS = 0.6
 
@@ -34,7 +34,10 @@ def main() -> None:
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[sys.argv[1]]
     seconds = flops = 0.0
     for tokens, inner, outer, often in products():
-        x, y, weight = (torch.randn(shape).to(dtype) for shape in ((tokens, inner), (tokens, outer), (outer, inner)))
+        x, y, weight = (
+            torch.randn(shape).to("cuda" if DEVICE == "gpu" else "cpu", dtype)
+            for shape in ((tokens, inner), (tokens, outer), (outer, inner))
+        )
         for product in (lambda x=x, w=weight: x @ w.T, lambda y=y, w=weight: y @ w, lambda x=x, y=y: y.T @ x):
             seconds += often * best(product)
             flops += often * 2 * tokens * inner * outer
@@ -70,6 +73,8 @@ def best(product: object) -> float:
     while time.perf_counter() < end:
         began = time.perf_counter()
         product()
+        if DEVICE == "gpu":
+            torch.cuda.synchronize()
         fastest = min(fastest, time.perf_counter() - began)
     return fastest
 

@@ -2,10 +2,12 @@
 
     python -m benchmarks.speed.training data.path=../multi30k [rounds=3] [steps=40] [systems=ablab,torch] [in=fp32]
     RACE_MODEL=tiny python -m benchmarks.speed.training data.path=../multi30k
+    RACE_MODEL=base RACE_DEVICE=gpu python -m benchmarks.speed.training data=text ... systems=ablab,compiled,torch
 
 ablab runs as it is typed: through Lightning, with logging, Weights & Biases offline and checkpoints; validation is not
 counted. Plain loops use the fused Adam. Two pairs are alike: ablab's presets and torch.nn with dropout after sublayers
-alone, and both with dropout of attention weights and activations besides (`all dropout`).
+alone, and both with dropout of attention weights and activations besides (`all dropout`). `compiled`: both by
+torch.compile, ablab's layers and the whole of the other.
 """
 
 import json
@@ -16,17 +18,20 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from ablab.store.metrics import read_metrics
 from ablab.text import aligned
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import conditions
-from benchmarks.speed.task import DROPOUT, LOOK, MODEL
+from benchmarks.speed.task import DEVICE, DROPOUT, LOOK, MODEL
 
-RESULTS = Path(__file__).parents[1] / "results" / f"training_{MODEL}.json"
+RESULTS = Path(__file__).parents[1] / "results" / f"training_{MODEL}{'_gpu' * (DEVICE == 'gpu')}.json"
 LIMIT = "matrix products alone"
 KEY = "tokens_per_second"
 
 ALL = ", all dropout"
+COMPILED = " compiled"
 EVERYWHERE = tuple(f"model.{place}_dropout={DROPOUT}" for place in ("attention", "activation"))
 
 Race = Callable[[], list[float]]
@@ -66,10 +71,16 @@ def _racers(field: Field, prepared: str, steps: int, systems: list[str], precisi
             **{f"torch.nn, {p}": partial(peer, "torch_nn", prepared, many, p, "sublayers") for p in precisions},
             **{f"torch.nn{ALL}, {p}": partial(peer, "torch_nn", prepared, many, p, "everywhere") for p in precisions},
         },
+        "compiled": {
+            **{f"ablab{COMPILED}, {p}": partial(_ablab, field, steps, p, "trainer.compile=true") for p in precisions},
+            **{
+                f"torch.nn{COMPILED}, {p}": partial(peer, "torch_nn", prepared, many, p, "sublayers", "compile")
+                for p in precisions
+            },
+        },
         "transformers": {
-            "Hugging Face Marian, fp32": lambda: peer(
-                "marian", prepared, many, "fp32", python=python_of("transformers")
-            )
+            f"Hugging Face Marian, {p}": lambda p=p: peer("marian", prepared, many, p, python=python_of("transformers"))
+            for p in (precisions if DEVICE == "gpu" else ["fp32"])
         },
         "fairseq": {"fairseq, fp32": lambda: peer("fairseq", prepared, many, "fp32", python=python_of("fairseq"))},
         "joeynmt": {
@@ -121,7 +132,8 @@ def _tell(rates: dict[str, list[float]], threads: int) -> None:
         )
     for line in aligned(rows, left=1):
         print(line.rstrip())
-    content = {**conditions(threads), "rates": rates, "medians": medians}
+    device = {"device": torch.cuda.get_device_name()} if DEVICE == "gpu" else {}
+    content = {**conditions(threads), **device, "rates": rates, "medians": medians}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
     print(f"Results: {RESULTS}")

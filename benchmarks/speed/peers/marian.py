@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from transformers import MarianConfig, MarianMTModel
 
-from benchmarks.speed.peers.plain import BOS, PAD, train
+from benchmarks.speed.peers.plain import BOS, PAD, PLACE, train
 from benchmarks.speed.task import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, VOCAB
 
 
@@ -36,7 +36,7 @@ def main() -> None:
         forced_eos_token_id=None,
         use_cache=False,
     )
-    model = MarianMTModel(config).train()
+    model = MarianMTModel(config).train().to(PLACE)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     folder, steps, precision = sys.argv[1:]
 

@@ -13,9 +13,10 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from benchmarks.speed.task import BATCH_TOKENS, LOOK, PEAK_RATE, SMOOTHING, WARMUP
+from benchmarks.speed.task import BATCH_TOKENS, DEVICE, LOOK, PEAK_RATE, SMOOTHING, WARMUP
 
 PAD, BOS = 1, 2
+PLACE = torch.device("cuda" if DEVICE == "gpu" else "cpu")
 Model = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -49,19 +50,24 @@ def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, b
     data = batches(sentences(folder, "train.src"), sentences(folder, "train.tgt"))
     first_step = 0.0
     for step in range(1, steps + 1):
-        src, tgt, labels = next(data)
+        batch = next(data)
+        tokens += int((batch[2] != PAD).sum())
+        src, tgt, labels = (
+            each.pin_memory().to(PLACE, non_blocking=True) if DEVICE == "gpu" else each for each in batch
+        )
         first_step = first_step or time.time()
         for group in optimizer.param_groups:
             group["lr"] = PEAK_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        with torch.autocast(PLACE.type, dtype=torch.bfloat16, enabled=bf16):
             logits = model(src, tgt)
             loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
-        tokens += int((labels != PAD).sum())
         if step % LOOK == 0:
+            if DEVICE == "gpu":
+                torch.cuda.synchronize()
             now = time.perf_counter()
             rates.append(tokens / (now - began))
             tokens, began = 0, now

@@ -1,6 +1,6 @@
 """torch.nn.Transformer in a plain loop.
 
-python -m benchmarks.speed.peers.torch_nn PREPARED STEPS fp32|bf16 everywhere|sublayers
+python -m benchmarks.speed.peers.torch_nn PREPARED STEPS fp32|bf16 everywhere|sublayers [compile]
 
 `nn.Transformer` drops attention weights and activations of the feed-forward network, too, which ablab's presets do not:
 `everywhere` leaves that as it is, `sublayers` has dropout where ablab has.
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.speed.peers.plain import PAD, train
+from benchmarks.speed.peers.plain import PAD, PLACE, train
 from benchmarks.speed.task import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, VOCAB
 
 
@@ -39,10 +39,11 @@ class Model(nn.Module):
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Logits [batch, tgt_len, vocab]."""
         padding = src == PAD
+        future = torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool, device=tgt.device).triu(1)
         hidden = self.transformer(
             self.embed(src),
             self.embed(tgt),
-            tgt_mask=torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool).triu(1),
+            tgt_mask=future,
             src_key_padding_mask=padding,
             tgt_key_padding_mask=tgt == PAD,
             memory_key_padding_mask=padding,
@@ -57,9 +58,10 @@ class Model(nn.Module):
 def main() -> None:
     """One measurement."""
     torch.manual_seed(1)
-    folder, steps, precision, dropout_in = sys.argv[1:]
-    model = Model(dropout_in).train()
-    train(model, list(model.parameters()), Path(folder), int(steps), bf16=precision == "bf16")
+    folder, steps, precision, dropout_in, *how = sys.argv[1:]
+    model = Model(dropout_in).train().to(PLACE)
+    called = torch.compile(model, dynamic=True) if how == ["compile"] else model
+    train(called, list(model.parameters()), Path(folder), int(steps), bf16=precision == "bf16")
 
 
 if __name__ == "__main__":
