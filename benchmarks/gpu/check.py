@@ -117,8 +117,9 @@ class Bench:
 
 
 def environment() -> dict[str, str]:
-    """Return that of every command: this checkout's code."""
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    """Return that of every command: this checkout's code, before whatever else is named."""
+    places = [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def losses(folder: RunFolder) -> list[float]:

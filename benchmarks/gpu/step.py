@@ -25,6 +25,7 @@ from ablab.text import aligned
 from ablab.transformer.build import build_objective, limit
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.model import transformer
+from ablab.transformer.model.modes import compile_layers
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.training import loss
 from ablab.transformer.training.state import TrainingState
@@ -103,12 +104,13 @@ def variants(training: Training) -> dict[str, tuple[Step, Callable[[], Any]]]:
     pinned: Step = lambda index: training.step(index, pinned=True)  # noqa: E731
     sizes = {
         f"chunks of 2^{power} logits, pinned": (pinned, lambda power=power: of_chunk(1 << power))
-        for power in (23, 27, 29)
+        for power in (25, 26, 29)
     }
     return {
         "as it is": (training.step, contextlib.nullcontext),
         "pinned": (pinned, contextlib.nullcontext),
         "no mask, pinned": (pinned, no_mask),
+        "cuDNN's attention, pinned": (pinned, cudnn),
         **sizes,
     }
 
@@ -144,17 +146,48 @@ def launched(training: Training, steps: int) -> dict[str, float]:
 
 
 def kernels(training: Training) -> tuple[float, list[tuple[str, float]]]:
-    """The share of the time in which the device is busy, and the kernels that take most of it, by share."""
+    """Seconds a step in which the device computes, and the kernels that take most of them, by share."""
     from torch.profiler import ProfilerActivity, profile
 
-    steps = 5
+    steps = 3
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as found:
-        seconds = timed(lambda index: training.step(index, pinned=True), 40, steps)
+        timed(lambda index: training.step(index, pinned=True), 0, steps)
     spent = {each.key: each.self_device_time_total / 1e6 for each in found.key_averages()}
     whole = sum(spent.values())
     most = sorted(spent.items(), key=lambda item: -item[1])[:14]
-    return whole / (seconds * steps), [(name[:90], value / whole) for name, value in most]
+    return whole / steps, [(name[:90], value / whole) for name, value in most]
+
+
+def first_seen(training: Training, steps: int) -> dict[str, float]:
+    """Seconds a step where each batch has a shape that was not seen before, with cuDNN's attention and without."""
+    found = {}
+    for number, (name, enabled) in enumerate({"new shapes": False, "new shapes, cuDNN's attention": True}.items()):
+        torch.backends.cuda.enable_cudnn_sdp(enabled)
+        found[name] = timed(lambda index: training.step(index, pinned=True), 50 * (number + 1), steps)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return found
+
+
+def cudnn() -> contextlib.AbstractContextManager[None]:
+    """Attention as PyTorch chooses it."""
+
+    @contextlib.contextmanager
+    def chosen() -> Iterator[None]:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        yield
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+    return chosen()
+
+
+def compiled(words: list[str], steps: int) -> dict[str, float]:
+    """Seconds a step with compiled layers."""
+    training = Training(words)
+    compile_layers(training.model.stacks.values())
+    for _ in range(2):
+        timed(lambda index: training.step(index, pinned=True), 0, steps)
+    return {"compiled layers, pinned": timed(lambda index: training.step(index, pinned=True), 0, steps)}
 
 
 def main() -> None:
@@ -165,10 +198,9 @@ def main() -> None:
     steps, found = int(options["steps"]), {}
     for model in options["models"].split(","):
         for precision in ("bf16", "fp32"):
-            name = f"{model}, {precision}"
-            found[name] = of(
-                Training([*words, f"model={model}", f"training.precision={precision}"]), steps, int(options["rounds"])
-            )
+            name, line = f"{model}, {precision}", [*words, f"model={model}", f"training.precision={precision}"]
+            found[name] = of(Training(line), steps, int(options["rounds"]))
+            found[name]["seconds"] |= compiled(line, steps)
             torch.cuda.empty_cache()
             print(name, json.dumps(found[name]), flush=True)
     for name, rows in found.items():
@@ -198,6 +230,7 @@ def of(training: Training, steps: int, rounds: int) -> dict[str, Any]:
     seconds = {name: statistics.median(of_all) for name, of_all in times.items()}
     tokens = sum(part.tokens for index in range(steps) for part in training.batches[index]) / steps
     busy, most = kernels(training)
+    seconds |= first_seen(training, steps)
     return {
         "seconds": {**seconds, **launched(training, steps)},
         "tokens_per_second": tokens / seconds["as it is"],

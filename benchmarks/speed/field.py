@@ -76,7 +76,9 @@ class Field:
         """What a command prints; its errors, and this command's end, where it fails."""
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+            "PYTHONPATH": os.pathsep.join(
+                [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
             "OMP_NUM_THREADS": str(self.threads),
             "GOMP_SPINCOUNT": "5000",  # ablab's own setting, for everybody: a busy neighbour costs all alike
             "TOKENIZERS_PARALLELISM": "false",

@@ -27,6 +27,10 @@ BIASES: dict[str, tuple[str, ...]] = {
 it, so it would learn from rounding alone, unless keys are normalised or rotated. The code of Vaswani et al.
 (tensor2tensor) has no biases."""
 
+# cuDNN's attention builds a plan for each shape that it has not seen, which takes about a second with torch 2.11
+# (modelscope/FunASR issue 3704), and hardly two batches of sentences have the same.
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 
 class Attention(nn.Module):
     """Base class of self- and cross-attention: splits heads, mixes values, drops heads, projects the output.

@@ -151,6 +151,8 @@ def run_steps(
         sampler=range(module.first_step, len(steps)),
         # iter() draws from the loader's generator; one of its own leaves the default generator unchanged.
         generator=torch.Generator(),
+        # From pageable memory, a copy waits until the device has done all that was launched before it.
+        pin_memory=trainer_options["accelerator"] == "gpu",
     )
     with _quiet():
         trainer = _Trainer(
