@@ -29,6 +29,8 @@ def test_it_can_be_run(file, form, tmp_path, monkeypatch):
         pytest.skip("it has one form")
     words = (f"experiment={file.stem}", *more, f"outputs={tmp_path}")
     experiment = read(file)
+    if "data=documents" in experiment.common:  # a text of the user's own
+        words = (*words, f"data.train={ROOT / 'README.md'}")
     if experiment.search is not None:
         found = define_search(words)
         assert found is not None
