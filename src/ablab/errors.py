@@ -21,6 +21,8 @@ STOPPED = 4
 """A search has stopped the run as a poor trial; only processes of a sweep end with this code."""
 UNSUITABLE = 5
 """The machine lacks something the settings require, such as a GPU; only processes of a sweep end with this code."""
+DROPPED, RUN_FAILED, DIVERGED, NULL = 10, 11, 12, 13
+"""What became of a proposal that a loop has not kept."""
 INTERRUPTED = 130
 
 

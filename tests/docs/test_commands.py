@@ -42,6 +42,9 @@ def test_a_command_of_the_docs_is_one(command):
     if verb == "register":  # takes the file of claims without a key
         words = words[1:]
     kind = options_of(verb)
+    if verb == "try":  # its change is of any loop's task
+        assert split_words(kind, words)[1]
+        return
     if verb not in RUNS:
         read_words(kind, words)
         return

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ablab.tasks.verbs import VERBS
+from ablab.tasks.verbs import VERBS, module_of
 
 IMPORTED = (
-    *(f"{package}.{verb}" for verb, package in VERBS.items()),
+    *(f"{package}.{module_of(verb)}" for verb, package in VERBS.items()),
     *(
         "ablab.run",
         "ablab.tasks.plan",

@@ -101,6 +101,80 @@ class ReportOptions(Options):
     """folder of all runs and studies"""
 
 
+class TryOptions(Options):
+    """Propose a change to a loop: it is tried on fresh seeds beside the noise floor, and kept or dropped.
+
+    The change and its reason are registered before any run. The referee draws the seeds, and looks after as many of
+    them as the loop says. A kept change belongs to the stack from which the next proposals start. A change that was
+    judged before costs nothing, nor does one without effect. Exit codes: 0 kept, 10 dropped, 11 failed, 12 diverged, 13
+    without effect.
+
+      ablab try optim.lr=0.002 because='a higher peak'
+      ablab try norm=scalenorm optim.lr=0.01 because='they belong together' format=json
+    """
+
+    usage = ("ablab try key=value ... because='<reason>' [experiment=loop] [hydra.launcher.jobs=N]",)
+    takes_settings = True
+    output = "ablab.report.loop.Answer"
+
+    because: str
+    """why the change should help"""
+    experiment: str = "loop"
+    """the file of the loop: experiments/<name>.yaml, or a path"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class ConfirmOptions(Options):
+    """Confirm the changes that a loop has kept, on fresh seeds and the sealed test set.
+
+    Compares all kept changes together with the first baseline, and with the same without each of them, with one error
+    over all comparisons. Says what stands. Writes a page and its data to outputs/reports/<loop>/.
+    """
+
+    usage = ("ablab confirm [experiment=loop] [hydra.launcher.jobs=N]",)
+    output = "ablab.report.loop.ConfirmedLoop"
+
+    experiment: str = "loop"
+    """the file of the loop: experiments/<name>.yaml, or a path"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class LoopOptions(Options):
+    """Show the ledger of a loop: each proposal with its reason and what became of it, the floor, and the budget."""
+
+    usage = ("ablab loop [experiment=loop]",)
+    output = "ablab.report.loop.LoopState"
+
+    experiment: str = "loop"
+    """the file of the loop: experiments/<name>.yaml, or a path"""
+    format: Literal["text", "json"] = "text"
+    """format of the output"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
+class FloorOptions(Options):
+    """Train the noise floor of a loop: seeds of its baseline, or of the changes that it has kept.
+
+    `ablab try` trains it where it is missing, and anew where code or versions are others than those of its runs.
+    """
+
+    usage = ("ablab floor [experiment=loop] [seeds=N] [hydra.launcher.jobs=N]",)
+
+    experiment: str = "loop"
+    """the file of the loop: experiments/<name>.yaml, or a path"""
+    seeds: Annotated[int, Field(ge=2)] | None = None
+    """number of seeds; by default that of the file"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
 class LsOptions(Options):
     """List the runs of a store, finished or not.
 

@@ -34,7 +34,7 @@ WAITING = "entering"
 """Ending of a file that is whole and has no entry yet, of a length by which `half_written` recognises it."""
 
 
-OF_STUDIES = ("registered", "extended", "closed")
+OF_STUDIES = ("registered", "extended", "closed", "loop")
 """What is entered of a study, each time with a file of that name."""
 
 
@@ -50,8 +50,8 @@ def claims_path(store: Path, name: str) -> Path:
 class Entry(BaseModel):
     """A line of the register.
 
-    `what`: begun, written (a file of a run), registered, extended or closed (a study), claims (about a table), set
-    aside, restored or erased (a run).
+    `what`: begun, written (a file of a run), registered, extended or closed (a study), loop (its ledger), claims (about
+    a table), set aside, restored or erased (a run).
     `digest`: of the bytes of the file; of a run that is restored, of its record. `runs`, `files`: of the first entry,
     the runs that had ended before the register began, and the digests of the files of studies. `before`: digest of the
     line before.

@@ -272,17 +272,31 @@ def _folders() -> list[Path]:
     return [*beside, FOLDER, shipped_experiments()]
 
 
+OF_LOOPS = {"budget", "floor", "looks", "stop", "keep", "confirmation"}
+"""Keys that files of loops alone have."""
+
+
 def read(path: Path) -> Experiment:
     """Read and validate the file by itself; whether its words compose to runs is checked when they are composed."""
     return read_as(Experiment, path, DECLARING)
 
 
-def read_as(kind: type[Kind], path: Path, declaring: Mapping[str, Declaring] = MappingProxyType({})) -> Kind:
-    """Read and validate a YAML file as this kind of declaration. `declaring`: keys by which it may declare its task."""
+def read_as(
+    kind: type[Kind],
+    path: Path,
+    declaring: Mapping[str, Declaring] = MappingProxyType({}),
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Kind:
+    """Read and validate a YAML file as this kind of declaration. `declaring`: keys by which it may declare its task.
+
+    `more`: keys that count as if the file had them.
+    """
     kinds = reduce(or_, (each.block for each in declaring.values()), kind)
     allowed = "not an experiment; it needs keys such as question, factors, seeds"
     # `${...}` stays as it is: in a word it is for the run's configuration.
-    values: Any = read_mapping(path, allowed, partial(_leave_text, kind=kinds))
+    values: Any = {**read_mapping(path, allowed, partial(_leave_text, kind=kinds)), **more}
+    if kind is Experiment and "seeds" not in values and values.keys() & OF_LOOPS:
+        raise UserError(f"{path}: it declares a loop; allowed: ablab loop experiment={path.stem}, and ablab try")
     own = next((each for key, each in declaring.items() if key in values), None)
     try:
         if own is None:

@@ -77,9 +77,6 @@ class TypedLine:
 
 def multirun(words: Sequence[str]) -> int:
     """Run the whole sweep and return its exit code."""
-    from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
-
     of_hydra = hydra_words(words)
     own = tuple(word for word in words if word not in of_hydra)
     settings = check_hydra(of_hydra, own)
@@ -88,11 +85,19 @@ def multirun(words: Sequence[str]) -> int:
         policy_of(own)
         if define_search(own, settings) is None:
             define(own)
+    return carry_out(TypedLine(own), of_hydra if is_ours else words)
+
+
+def carry_out(line: TypedLine, words: Sequence[str]) -> int:
+    """Let Hydra make the launcher that these words choose and carry out the line with it; return the exit code."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+
     with own_hydra():
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
-            code = hydra.multirun(PRIMARY, TypedLine(own), list(of_hydra if is_ours else words))
+            code = hydra.multirun(PRIMARY, line, list(words))
         except HydraException as error:  # another sweeper than ours takes the words as they are
             raise UserError(f"{' '.join(words)}: {' '.join(str(error).split())}") from None
     return code if isinstance(code, int) else DONE

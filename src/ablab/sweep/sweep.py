@@ -96,6 +96,12 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     return _end(study, board, console, policy, interrupted=not going)
 
 
+def finish(study: Study, launch: Launch, console: Console) -> Board | None:
+    """Run what is missing of a study, and return what there is then; None when the user has stopped it."""
+    board = Board(study)
+    return board if _work(board, launch, Policy(), console) else None
+
+
 def _is_over(board: Board) -> bool:
     return all(entry.state in RESULTS for entry in board.entries.values())
 

@@ -6,6 +6,7 @@ Nothing heavy is imported, so that help and completion come at once.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,6 +22,10 @@ VERBS: Mapping[str, str] = {
     "study": PLATFORM,
     "report": PLATFORM,
     "register": PLATFORM,
+    "try": PLATFORM,
+    "confirm": PLATFORM,
+    "loop": PLATFORM,
+    "floor": PLATFORM,
     "prune": TRANSLATION,
     "translate": TRANSLATION,
     "generate": LANGUAGE_MODEL,
@@ -75,8 +80,14 @@ RUN_ID = re.compile(r"r[0-9a-f]{4,}")
 
 def command_of(verb: str) -> Callable[[Sequence[str]], int]:
     """Return the function that takes the words behind a verb and returns the exit code."""
-    command: Callable[[Sequence[str]], int] = getattr(import_module(f"{VERBS[verb]}.{verb}"), verb)
+    name = module_of(verb)
+    command: Callable[[Sequence[str]], int] = getattr(import_module(f"{VERBS[verb]}.{name}"), name)
     return command
+
+
+def module_of(verb: str) -> str:
+    """Return the name of a verb's module, and of the function in it: a word of Python has an underscore more."""
+    return f"{verb}_" if iskeyword(verb) else verb
 
 
 def options_of(verb: str) -> type[Options]:

@@ -1,0 +1,29 @@
+"""The `floor` command: seeds of a loop's baseline, with which its proposals are compared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.commands.options import FloorOptions
+from ablab.errors import DONE
+from ablab.study.loop import read_loop
+from ablab.tasks.verbs import read_words
+from ablab.tracking.console import Console
+
+
+def floor(arguments: Sequence[str]) -> int:
+    """Train what is missing of the floor, and say what it is."""
+    from ablab.report.loop import floor_line
+    from ablab.sweep.hydra import hydra_words
+    from ablab.sweep.loop import Referee, ask
+
+    of_hydra = hydra_words(arguments)
+    options = read_words(FloorOptions, [word for word in arguments if word not in of_hydra])
+    file, console = read_loop(options.experiment), Console()
+
+    def act(referee: Referee) -> int:
+        book = referee.floor(options.seeds)
+        console.say(floor_line(referee.floor_scores(book), referee.measure(book)))
+        console.say(f"Results: {referee.ledger.folder}")
+        return DONE
+
+    return ask(file, Path(options.outputs), of_hydra, console, act)

@@ -1,0 +1,31 @@
+"""The `loop` command: the ledger of a loop."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ablab.commands.options import LoopOptions
+from ablab.errors import DONE
+from ablab.study.loop import read_loop
+from ablab.tasks.verbs import read_words, say_json
+from ablab.tracking.console import Console
+
+
+def loop(arguments: Sequence[str]) -> int:
+    """Show what was proposed and what became of it; run nothing."""
+    from ablab.report.loop import state_lines, state_of
+    from ablab.sweep.loop import Referee, ask
+
+    options = read_words(LoopOptions, arguments)
+    file, console = read_loop(options.experiment), Console(stderr=options.format == "json")
+
+    def act(referee: Referee) -> int:
+        book = referee.book()
+        state = state_of(file, book, referee.floor_scores(book), referee.left(book))
+        if options.format == "json":
+            say_json(state)
+        else:
+            console.say_all(state_lines(state, file, book, referee.measure(book)))
+            console.say(f"Results: {referee.ledger.folder}")
+        return DONE
+
+    return ask(file, Path(options.outputs), (), console, act)

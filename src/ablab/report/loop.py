@@ -1,0 +1,246 @@
+"""What a loop says: the answer to a proposal, its ledger, and the page of its confirmation."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+
+from pydantic import BaseModel, ConfigDict
+
+from ablab.files import write_json, write_text
+from ablab.judge.loop import Left, outcome_line
+from ablab.judge.metrics import Measure
+from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
+from ablab.text import aligned, how_many, p_text, program
+
+
+class LoopOutput(BaseModel):
+    """Base of what the verbs of a loop print with format=json."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Answer(LoopOutput):
+    """What became of a proposal. `known`: it had been judged before. Differences are those from the floor's stack.
+
+    `interval`: of 95 % for the difference. `p`: one-sided, at the last look. `runs`: that it took.
+    """
+
+    loop: str
+    number: int
+    change: list[str]
+    because: str
+    outcome: Outcome
+    known: bool
+    why: str
+    metric: str
+    difference: float | None
+    interval: tuple[float, float] | None
+    p: float | None
+    runs: int
+    stack: list[list[str]]
+    left: Left
+
+
+class LoopState(LoopOutput):
+    """A loop: its ledger and what is left. `floor`: scores of the present floor."""
+
+    loop: str
+    question: str
+    metric: str
+    stack: list[list[str]]
+    floor: list[float]
+    proposals: list[Proposal]
+    confirmed: list[Confirmed]
+    left: Left
+
+
+class ConfirmedLoop(LoopOutput):
+    """A confirmation: each comparison, and the changes that stand."""
+
+    loop: str
+    metric: str
+    seeds: list[int]
+    contrasts: list[Contrasted]
+    stands: list[str]
+    page: str
+
+
+def answer(file: LoopFile, book: Book, proposal: Proposal, left: Left, *, known: bool) -> Answer:
+    """Return the answer to a proposal as data."""
+    last = proposal.looks[-1] if proposal.looks else None
+    return Answer(
+        loop=file.name,
+        number=proposal.number,
+        change=proposal.words,
+        because=proposal.because,
+        outcome=proposal.outcome,
+        known=known,
+        why=proposal.why,
+        metric=file.loop.metric,
+        difference=None if last is None else last.estimate,
+        interval=None if last is None else (last.low, last.high),
+        p=None if last is None else last.p,
+        runs=len(proposal.seeds),
+        stack=book.changes(book.stack),
+        left=left,
+    )
+
+
+def answer_lines(
+    file: LoopFile, book: Book, proposal: Proposal, measure: Measure, left: Left, *, known: bool
+) -> Iterator[str]:
+    """Yield the answer to a proposal, and what can be done next."""
+    before = (
+        f", as on {proposal.at[:10]}: nothing was run" if known else f" after {how_many(len(proposal.seeds), 'run')}"
+    )
+    yield f"{proposal.number}  {' '.join(proposal.words)}: {outcome_line(proposal, file.loop, measure, book.floors)}"
+    yield f"   because {proposal.because}{before}"
+    yield f"Stack: {_stack(book)}; left: {left_words(left)}"
+    yield f"Next: {program('try')} 'key=value' because='...', or {program('confirm')} experiment={file.name}"
+
+
+def left_words(left: Left) -> str:
+    """Return what is left of a budget in words."""
+    parts = [how_many(left.proposals, "proposal")]
+    parts += [] if left.runs is None else [how_many(left.runs, "run")]
+    parts += [] if left.hours is None else [f"{left.hours:.1f} hours"]
+    return ", ".join(parts)
+
+
+def _stack(book: Book) -> str:
+    return " + ".join(" ".join(words) for words in book.changes(book.stack)) or "no change was kept"
+
+
+def state_of(file: LoopFile, book: Book, floor: Sequence[float], left: Left) -> LoopState:
+    """Return a loop as data. `floor`: scores of the present floor, as far as its runs have ended."""
+    return LoopState(
+        loop=file.name,
+        question=file.loop.question,
+        metric=file.loop.metric,
+        stack=book.changes(book.stack),
+        floor=list(floor),
+        proposals=book.proposals,
+        confirmed=book.confirmed,
+        left=left,
+    )
+
+
+def floor_line(scores: Sequence[float], measure: Measure) -> str:
+    """Return mean and noise of a floor."""
+    if len(scores) < 2:
+        return f"Floor: {how_many(len(scores), 'run')} so far; {program('floor')} trains it"
+    digits = measure.digits
+    mean, sd = fmean(scores), stdev(scores)
+    return f"Floor: {measure.title} {mean:.{digits}f} ± {sd:.{digits}f} over {len(scores)} seeds"
+
+
+def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) -> Iterator[str]:
+    """Yield the ledger of a loop."""
+    yield f"{state.loop}: {state.question}"
+    yield floor_line(state.floor, measure)
+    rows = [["", "change", "because", "what became of it", "runs"]]
+    for each in state.proposals:
+        became = outcome_line(each, file.loop, measure, book.floors)
+        rows.append([str(each.number), " ".join(each.words), each.because, became, str(len(each.seeds))])
+    if state.proposals:
+        yield from (line.rstrip() for line in aligned(rows, left=4))
+    yield f"Stack: {_stack(book)}"
+    yield f"Left: {left_words(state.left)}"
+
+
+def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
+    """Yield the comparisons of a confirmation, what stands first."""
+    yield headline(told)
+    digits = measure.digits
+    rows = [["all kept changes against", "difference", "95 % interval", "p", "p of Holm", ""]]
+    for one in told.contrasts:
+        interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
+        cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
+        rows.append([*cells, "stands" if one.stands else "not shown"])
+    yield from (line.rstrip() for line in aligned(rows, left=1))
+
+
+def headline(told: ConfirmedLoop) -> str:
+    """Return what a confirmation found, in a sentence."""
+    whole = next(one for one in told.contrasts if not one.name.startswith(WITHOUT))
+    of = how_many(len(told.contrasts) - 1 or 1, "kept change")
+    if not whole.stands:
+        return f"Not confirmed: the {of} together are not shown to be better than {whole.name}."
+    if told.stands:
+        return f"Confirmed: the {of} together are better than {whole.name}; by itself stands {', '.join(told.stands)}."
+    return f"Confirmed together: the {of} are better than {whole.name}, but no single one is shown to matter."
+
+
+WITHOUT = "without "
+
+
+def confirmed_loop(file: LoopFile, book: Book, found: Confirmed, page: Path) -> ConfirmedLoop:
+    """Return a confirmation as data."""
+    contrasts = found.contrasts or []
+    single = [one.name.removeprefix(WITHOUT) for one in contrasts if one.stands and one.name.startswith(WITHOUT)]
+    if len(contrasts) == 1 and contrasts[0].stands:
+        single = [" ".join(words) for words in book.changes(found.stack)]
+    return ConfirmedLoop(
+        loop=file.name,
+        metric=file.loop.metric,
+        seeds=found.seeds,
+        contrasts=list(contrasts),
+        stands=single,
+        page=str(page),
+    )
+
+
+def write_page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure, stamp: str | None) -> None:
+    """Write the page of a confirmation as Markdown, and its data beside it."""
+    page = Path(told.page)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page, "".join(f"{line}\n" for line in _page(told, file, book, measure, stamp)))
+    write_json(page.with_suffix(".json"), told.model_dump(mode="json"))
+
+
+def _page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure, stamp: str | None) -> Iterator[str]:
+    digits = measure.digits
+    yield from (f"# {told.loop}: {file.loop.question}", "", headline(told), "")
+    head = ["all kept changes against", f"difference in {measure.title}", "95 % interval", "p of Holm", ""]
+    rows = [
+        [
+            one.name,
+            f"{one.estimate:+.{digits}f}",
+            f"{one.low:+.{digits}f} to {one.high:+.{digits}f}",
+            p_text(one.holm_p),
+            "stands" if one.stands else "not shown",
+        ]
+        for one in told.contrasts
+    ]
+    yield from _markdown(head, rows)
+    error = f"{100 * file.loop.confirmation.error:g} %"
+    sealed = " ".join(file.loop.confirmation.sealed)
+    test = f" The test set ({sealed}) was not used before." if sealed and len(book.confirmed) == 1 else ""
+    again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
+    yield from (
+        "",
+        f"{len(told.seeds)} fresh seeds of all kept changes, {len(told.seeds) // 2} of each other arm; the chance that "
+        f"any line stands by mistake is {error}.{test}{again}",
+        "",
+    )
+    yield from ("## Proposals", "")
+    rows = [
+        [
+            str(each.number),
+            f"`{' '.join(each.words)}`",
+            each.because,
+            outcome_line(each, file.loop, measure, book.floors),
+            str(len(each.seeds)),
+        ]
+        for each in book.proposals
+    ]
+    yield from _markdown(["", "change", "because", "what became of it", "runs"], rows)
+    if stamp is not None:
+        yield from ("", f"Register: {stamp}")
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"| {' | '.join('---' for _ in head)} |"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"

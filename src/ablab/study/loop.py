@@ -1,0 +1,269 @@
+"""The file of a loop, and its ledger: a baseline, the rules by which changes to it are kept, what became of each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from filelock import FileLock, Timeout
+from pydantic import Field, ValidationError, model_validator
+
+from ablab.errors import UserError, first_error
+from ablab.files import json_digest, read_json, writing_in
+from ablab.statistics.loops import LookLevels
+from ablab.store.chain import Chain, complete
+from ablab.store.records import Strict
+from ablab.store.register import Register, file_digest
+from ablab.study.experiment import Compared, Declared, Words, find, read_as
+from ablab.tasks.declared import DECLARING
+from ablab.text import Say
+
+
+class Budget(Declared):
+    """The most that a loop may spend: proposals that cost a run, runs with those of floors, hours of their training."""
+
+    proposals: Annotated[int, Field(ge=1)] = 100
+    runs: Annotated[int, Field(ge=1)] | None = None
+    hours: Annotated[float, Field(gt=0)] | None = None
+
+
+class Confirmation(Declared):
+    """How the kept changes are confirmed: on so many fresh seeds, twice of their whole, with one error over all.
+
+    `sealed`: words that confirmation alone adds, such as those that name a test set.
+    """
+
+    seeds: Annotated[int, Field(ge=2)] = 5
+    error: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    sealed: Words = Field(default_factory=list)
+
+
+class DeclaredLoop(Declared):
+    """The whole file. `common`: the words of the first baseline. `looks`: numbers of seeds after which a proposal is
+    looked at; it is dropped where p is above the look's `stop`, and kept at the last look where it is at most `keep`.
+    `floor`: seeds of the baseline, and of each stack of kept changes.
+    """
+
+    question: str
+    source: str | None = None
+    common: Words = Field(default_factory=list)
+    arms: dict[str, Words] = Field(default_factory=dict)
+    metric: Compared
+    margin: Annotated[float, Field(ge=0)] = 0.0
+    budget: Budget = Budget()
+    looks: list[int] = Field(default_factory=lambda: list(LookLevels.looks))
+    stop: list[float] = Field(default_factory=lambda: list(LookLevels.stop))
+    keep: float = LookLevels.keep
+    floor: Annotated[int, Field(ge=2)] = 8
+    confirmation: Confirmation = Confirmation()
+
+    @model_validator(mode="after")
+    def _with_levels(self) -> "DeclaredLoop":
+        assert self.levels
+        return self
+
+    @property
+    def levels(self) -> LookLevels:
+        return LookLevels(tuple(self.looks), tuple(self.stop), self.keep)
+
+
+class LoopFile(NamedTuple):
+    """A file of a loop, and what it declares."""
+
+    path: Path
+    loop: DeclaredLoop
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def words(self, *changes: Sequence[str]) -> tuple[str, ...]:
+        """Return the words of a run with these changes, each in the words of runs, of which the last counts."""
+        if not any(changes):
+            return tuple(self.loop.common)
+        typed = {str(number): list(words) for number, words in enumerate(changes)}
+        found = _read(self.path, {"arms": typed})
+        return (*found.common, *(word for number in typed for word in found.arms[number]))
+
+
+def read_loop(name: str) -> LoopFile:
+    """Read the file of a loop, given its name or path."""
+    path = find(name)
+    loop = _read(path, {})
+    if loop.arms:
+        raise UserError(f"{path}: arms: a loop has none, but proposals; allowed: ablab try 'key=value' because='...'")
+    return LoopFile(path, loop)
+
+
+def _read(path: Path, more: Mapping[str, Any]) -> DeclaredLoop:
+    return read_as(DeclaredLoop, path, DECLARING, more=more)
+
+
+Outcome = Literal["open", "kept", "dropped", "failed", "diverged", "null", "set aside"]
+"""What became of a proposal. Open: not decided yet. Null: its run is that of the stack. Set aside: left undecided, and
+the stack has changed since."""
+
+
+class Floor(Strict):
+    """Runs of a stack that proposals are compared with. `why`: it was trained, such as other code than of the one
+    before.
+    """
+
+    stack: list[int]
+    identity: str
+    seeds: list[int]
+    at: str
+    why: str
+
+
+class Seen(Strict):
+    """A look at a proposal after so many seeds; the difference is that of the floor's stack, with its 95 % interval."""
+
+    at: str
+    seeds: int
+    floor: int
+    p: float
+    estimate: float
+    low: float
+    high: float
+
+
+class Proposal(Strict):
+    """A change, with its reason. `stack`: the numbers of the kept ones before it, of which it is one more."""
+
+    number: int
+    at: str
+    words: list[str]
+    because: str
+    stack: list[int]
+    identity: str
+    seeds: list[int] = Field(default_factory=list)
+    looks: list[Seen] = Field(default_factory=list)
+    outcome: Outcome = "open"
+    why: str = ""
+
+
+class Contrasted(Strict):
+    """The stack with and without one change, or against the first baseline, on the seeds of a confirmation."""
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    p: float
+    holm_p: float
+    stands: bool
+
+
+class Confirmed(Strict):
+    """A confirmation. `arms`: the words of each. `contrasts`: None until its runs have ended."""
+
+    at: str
+    stack: list[int]
+    seeds: list[int]
+    arms: dict[str, list[str]]
+    contrasts: list[Contrasted] | None = None
+
+
+class Declaration(Strict):
+    """What the file said, from a day on."""
+
+    at: str
+    content: str
+    said: dict[str, Any]
+
+
+class Book(Strict):
+    """The content of a ledger: everything in the order in which it came."""
+
+    declared: list[Declaration]
+    floors: list[Floor] = Field(default_factory=list)
+    proposals: list[Proposal] = Field(default_factory=list)
+    confirmed: list[Confirmed] = Field(default_factory=list)
+
+    @property
+    def stack(self) -> list[int]:
+        """The numbers of the kept proposals."""
+        return [proposal.number for proposal in self.proposals if proposal.outcome == "kept"]
+
+    def changes(self, stack: Sequence[int]) -> list[list[str]]:
+        """Return the words of these proposals."""
+        return [self.proposals[number - 1].words for number in stack]
+
+    @property
+    def seeds(self) -> set[int]:
+        """All seeds that were ever drawn."""
+        drawn: list[Floor | Proposal | Confirmed] = [*self.floors, *self.proposals, *self.confirmed]
+        return {seed for each in drawn for seed in each.seeds}
+
+    @property
+    def costing(self) -> list[Proposal]:
+        """The proposals that took a run."""
+        return [proposal for proposal in self.proposals if proposal.seeds]
+
+    @property
+    def runs(self) -> int:
+        """The runs of all floors and proposals, without those of confirmations."""
+        drawn: list[Floor | Proposal] = [*self.floors, *self.proposals]
+        return sum(len(each.seeds) for each in drawn)
+
+    def with_proposal(self, proposal: Proposal) -> "Book":
+        """Return it with this proposal, in place of the one with its number."""
+        others = [each for each in self.proposals if each.number != proposal.number]
+        return self.model_copy(update={"proposals": sorted([*others, proposal], key=lambda each: each.number)})
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ledger of a loop in a store, each version of which is entered in the register before it counts."""
+
+    outputs: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.outputs / "studies" / self.name
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "loop.json"
+
+    def read(self) -> Book | None:
+        """Return its content, None where nothing was proposed. UserError where it is not what the register has."""
+        complete(self.outputs, self.path)
+        if not self.path.exists():
+            return None
+        entered = Chain.of(self.outputs).files.get(self.path.relative_to(self.outputs).as_posix())
+        if entered != file_digest(self.path):
+            raise UserError(f"{self.path}: it is not the ledger that was registered; allowed: that one")
+        content = read_json(self.path)
+        try:
+            return Book.model_validate(content)
+        except ValidationError as error:
+            raise UserError(f"{self.path}: {first_error(error, content)}") from None
+
+    def write(self, book: Book) -> Book:
+        """Write it and return it as it can be read again."""
+        Register(self.outputs).write(self.path, book.model_dump(mode="json"), "loop", study=self.name)
+        return Book.model_validate(book.model_dump())
+
+    @contextmanager
+    def alone(self, say: Say) -> Iterator[None]:
+        """Hold the loop, so that proposals are judged one after another; wait while another process does."""
+        with writing_in(self.folder):
+            lock = FileLock(self.folder / ".loop.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                say(f"{self.name}: another process judges a proposal; this one waits for its turn")
+                lock.acquire()
+            try:
+                yield
+            finally:
+                lock.release()
+
+
+def content_of(loop: DeclaredLoop) -> str:
+    """Return the digest of what is declared."""
+    return json_digest(loop.model_dump(mode="json", exclude_unset=True), 11)

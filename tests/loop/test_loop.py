@@ -1,0 +1,204 @@
+"""The referee of a loop: what is kept, what costs nothing, and what nobody can do to it without a trace."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ablab.commands.cli import main
+from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
+from ablab.study.loop import Ledger, read_loop
+
+TRAIN = """
+import json, random, sys, time
+lr, width, seed, out, seen = float(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
+open("started.txt", "a").write(seed + "\\n")
+time.sleep(float(open("pause.txt").read()))
+if width > 99:
+    sys.exit("no memory for it")
+loss = 1 - 0.5 * (lr > 0.1) - 0.3 * (width > 8) + random.Random(seed).gauss(0, 0.01)
+json.dump({"scores": {"val_loss": float("nan") if lr > 9 else loss + 5 * (seen == "test")}}, open(out, "w"))
+"""
+LOOP = """
+question: What makes the trainer better?
+command: [python, train.py, "{lr}", "{width}", "{seed}", "{result}", "{seen}"]
+inputs: [train.py]
+scores: {val_loss: {better: lower, digits: 3}}
+common: [lr=0.1, width=8, seen=dev, logger=none]
+metric: val_loss
+margin: 0.05
+floor: 3
+looks: [1, 2]
+stop: [0.3]
+budget: {proposals: 4, runs: 40}
+confirmation: {seeds: 2, sealed: [seen=test]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A user's folder with a loop."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    Path("train.py").write_text(TRAIN)
+    Path("pause.txt").write_text("0")
+    Path("experiments").mkdir()
+    Path("experiments/loop.yaml").write_text(LOOP)
+    return tmp_path
+
+
+def propose(*words, because="it should help"):
+    return main(["try", *words, f"because={because}", "hydra.launcher.jobs=4"])
+
+
+def book():
+    found = Ledger(Path("outputs"), "loop").read()
+    assert found is not None
+    return found
+
+
+def started():
+    return Path("started.txt").read_text().split()
+
+
+def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsys):
+    assert propose("lr=0.2") == 0
+    assert propose("width=7") == DROPPED
+    assert propose("width=16") == 0
+    said = capsys.readouterr().out
+    assert "1  lr=0.2: kept: val_loss -0." in said
+    assert "Stack: lr=0.2 + width=16" in said
+    assert [proposal.outcome for proposal in book().proposals] == ["kept", "dropped", "kept"]
+    assert [proposal.stack for proposal in book().proposals] == [[], [1], [1]], "kept changes are the next baseline"
+    assert [floor.stack for floor in book().floors] == [[], [1]]
+    assert main(["confirm", "format=json", "hydra.launcher.jobs=4"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["stands"] == ["lr=0.2", "width=16"]
+    page = Path(told["page"]).read_text()
+    assert page.splitlines()[2].startswith("Confirmed: the 2 kept changes together are better than the first baseline")
+    sealed = [json.loads(path.read_text())["selected"]["scores"] for path in Path("outputs/runs").glob("*/record.json")]
+    assert sum(score["val_loss"] > 4 for score in sealed) == (2 + 3) * 2, "only the confirmation saw the sealed set"
+    drawn = [seed for floor in book().floors for seed in floor.seeds] + book().confirmed[0].seeds
+    drawn += [seed for proposal in book().proposals for seed in proposal.seeds]
+    assert len(drawn) == len(set(drawn)), "no seed is used twice"
+    assert not set(drawn) & set(range(1000)), "and nobody would guess them"
+    runs = len(started())
+    assert main(["confirm"]) == 0
+    assert main(["loop"]) == 0
+    assert len(started()) == runs
+    assert "nothing was run" in capsys.readouterr().out
+
+
+def test_what_changes_nothing_and_what_was_judged_before_cost_nothing(folder, capsys):
+    assert propose("width=7") == DROPPED
+    runs = len(started())
+    assert propose("width=8") == NULL
+    assert propose("width=7", because="once more") == DROPPED
+    assert propose("task.values.width=7", because="in other words") == DROPPED
+    assert len(started()) == runs
+    assert len(book().proposals) == 2
+    assert "nothing was run" in capsys.readouterr().out
+
+
+def test_the_reason_is_registered_before_any_run(folder):
+    Path("train.py").write_text("import sys; sys.exit('it never trains')")
+    assert main(["try", "lr=0.2", "because=a reason"]) == 2
+    (proposal,) = book().proposals
+    assert (proposal.because, proposal.seeds, proposal.outcome) == ("a reason", [], "open")
+    register = Path("outputs/register.jsonl").read_text().splitlines()
+    assert json.loads(register[1])["what"] == "loop", "the proposal stands before any run"
+
+
+def test_failures_and_divergence_are_outcomes(folder, capsys):
+    assert propose("width=100") == RUN_FAILED
+    assert propose("lr=10") == DIVERGED
+    assert "no memory for it" in capsys.readouterr().out
+    assert [proposal.outcome for proposal in book().proposals] == ["failed", "diverged"]
+    assert all(len(proposal.seeds) == 1 for proposal in book().proposals)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["seed=3"], "the referee draws the seeds"),
+        (["task.values.seen=test"], "sealed until the confirmation"),
+        (["seen=test"], "sealed until the confirmation"),
+        (["lr"], "no change; allowed: key=value"),
+        ([], "no change was named"),
+        (["depth=3"], "no such key"),
+        (["hydra.launcher.jbs=2", "lr=1"], "no such setting"),
+    ],
+)
+def test_bad_proposals_are_refused_before_anything_is_written(folder, words, reason, capsys):
+    assert propose(*words) == 2
+    assert reason in capsys.readouterr().err
+    assert not Path("outputs/studies/loop/loop.json").exists()
+
+
+def test_a_spent_budget_ends_the_loop(folder, capsys):
+    for width in (1, 2, 3, 4):
+        propose(f"width={width}")
+    assert propose("width=5") == 2
+    assert "its proposals are spent" in capsys.readouterr().err
+    assert propose("width=4") == DROPPED, "what was judged before is still told"
+
+
+def test_an_edited_ledger_is_refused_and_verify_tells(folder, capsys):
+    propose("width=7")
+    path = Path("outputs/studies/loop/loop.json")
+    path.write_text(path.read_text().replace('"dropped"', '"kept"'))
+    assert propose("lr=0.2") == 2
+    assert "not the ledger that was registered" in capsys.readouterr().err
+    assert main(["verify", "outputs=outputs", "stamp=0:0"]) in (1, 2)
+
+
+def test_an_edited_file_is_on_record(folder, capsys):
+    propose("width=7")
+    file = Path("experiments/loop.yaml")
+    file.write_text(file.read_text().replace("margin: 0.05", "margin: 0.5"))
+    propose("width=6")
+    assert [one.said["margin"] for one in book().declared] == [0.05, 0.5]
+    assert "it was edited since" in capsys.readouterr().out
+
+
+def test_two_proposers_at_once_are_judged_in_one_order(folder):
+    Path("pause.txt").write_text("0.05")
+    asked = [
+        subprocess.Popen([sys.executable, "-m", "ablab", "try", f"width={width}", "because=x"], stdout=subprocess.PIPE)
+        for width in (3, 4)
+    ]
+    for one in asked:
+        one.communicate()
+    assert [one.returncode for one in asked] == [DROPPED, DROPPED]
+    assert sorted(proposal.words for proposal in book().proposals) == [["width=3"], ["width=4"]]
+    assert len(book().floors) == 1
+
+
+def test_a_killed_proposer_goes_on_with_the_seeds_that_were_drawn(folder):
+    Path("pause.txt").write_text("0.2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "ablab", "try", "lr=0.2", "because=x"], stdout=subprocess.DEVNULL, start_new_session=True
+    ) as asked:
+        while not (Path("started.txt").exists() and len(started()) >= 4):
+            time.sleep(0.02)
+        os.killpg(asked.pid, signal.SIGKILL)
+    (before,) = book().proposals
+    assert (before.outcome, bool(before.seeds)) == ("open", True)
+    Path("pause.txt").write_text("0")
+    assert propose("lr=0.2") == 0
+    (after,) = book().proposals
+    assert after.seeds[: len(before.seeds)] == before.seeds
+    assert len(book().floors) == 1
+
+
+def test_a_loop_is_no_experiment(folder, capsys):
+    assert main(["study", "experiment=loop"]) == 2
+    assert "ablab loop" in capsys.readouterr().err
+    Path("experiments/loop.yaml").write_text(LOOP + "arms: {a: [lr=1]}\n")
+    with pytest.raises(Exception, match="a loop has none"):
+        read_loop("loop")
