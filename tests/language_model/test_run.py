@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -101,6 +102,18 @@ def test_generate_continues_a_prompt_and_a_seed_decides_it(store, capsys):
     code, told = said(capsys, *words, "temperature=0", "top_p=0.5")
     assert code == 2
     assert told.err.count("\n") == 1
+
+
+def test_a_packed_run_is_verified_and_generates(store, capsys, tmp_path):
+    archive = tmp_path / "run.zip"
+    words = (f"runs={store.first}", f"outputs={store.outputs}", f"to={archive}", "weights=true")
+    assert said(capsys, "pack", *words)[0] == 0
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(tmp_path / "elsewhere")
+    assert said(capsys, "verify", f"archive={archive}")[0] == 0
+    words = (f"run={store.first}", f"outputs={tmp_path / 'elsewhere'}")
+    assert said(capsys, "generate", *words, "prompt=a cat")[1].out.startswith("a cat")
+    assert "documents)" in said(capsys, "show", *words)[1].out
 
 
 def test_export_is_read_by_transformers(store, capsys, tmp_path):

@@ -20,6 +20,10 @@ def test_two_norms_are_compared_in_three_commands(tmp_path, monkeypatch, capsys)
     assert main(["report", *LINE[:-1], "format=json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "bits" in json.dumps(found)
+    assert found["nouns"] == {"items": "documents", "trained": "documents", "tokens": "tokens"}
+    page = next((tmp_path / "outputs").rglob("checklist.md")).read_text()
+    assert "training documents" in page
+    assert "sentences" not in page.partition("## ")[0]
     run = next((tmp_path / "outputs" / "smoke" / "runs").iterdir()).name
     assert main(["generate", f"run={run}", "outputs=outputs/smoke", "prompt=the old cat", "max_tokens=5"]) == 0
     assert capsys.readouterr().out.startswith("the old cat")

@@ -246,10 +246,10 @@ def _in_words(score: Score, value: float) -> str:
 def _what_it_has(told: ShownRun) -> Iterator[tuple[str, str]]:
     for one in told.evaluations:
         search = "".join(f", {key}={value}" for key, value in one.decoding.items())
-        unit = "sentences" if one.decoding else "items"
-        primary = task_named(told.task).scores.get(task_named(told.task).primary)
+        task = task_named(told.task)
+        primary = task.scores.get(task.primary)
         score = f": {written(primary, one.scores[primary.key])}" if primary and primary.key in one.scores else ""
-        yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} {unit}){search}{score}"
+        yield "evaluation", f"{one.id}  {one.test_set} ({one.sentences:,} {task.nouns.items}){search}{score}"
     for each in told.curves:
         yield "curve", f"{each.id}  {each.label}, {each.models} models on {each.test_set}"
     yield from _listed("pruned", told.pruned)

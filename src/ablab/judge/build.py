@@ -18,6 +18,7 @@ from ablab.judge.setup import setup
 from ablab.judge.tuned import tuning_lines, tuning_series, with_tuning
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import now
+from ablab.tasks.task import Nouns
 
 
 def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -43,6 +44,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
         test_set=None if evaluation is None or not evaluation.sentences else evaluation.test_name,
         sentences=None if evaluation is None else evaluation.sentences,
+        nouns=selection.task.nouns if selection.origin is None else Nouns(),
         signatures={} if evaluation is None else evaluation.signatures,
         notes=hole,
         claims=claims,

@@ -9,7 +9,7 @@ from ablab.store.former import reshaped
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked
 from ablab.study.tuning import TUNING
-from ablab.tasks.task import Example
+from ablab.tasks.task import Example, Nouns
 
 
 class Beside(Strict):
@@ -278,6 +278,7 @@ class Document(Strict):
     test_set: str | None
     sentences: int | None
     signatures: dict[str, str]
+    nouns: Nouns = Nouns("sentences", "pairs", "target tokens")
     beside: list[Beside] = Field(default_factory=list)
     loss: Beside | None = None
     notes: list[str]
@@ -307,7 +308,7 @@ class Document(Strict):
     @property
     def size(self) -> str:
         """The size of the test set: `1,000 sentences`, or `200 items` of a set that is no text."""
-        return f"{self.sentences:,} {'sentences' if self.signatures else 'items'}"
+        return f"{self.sentences:,} {self.nouns.items}"
 
     @property
     def baselines(self) -> str:

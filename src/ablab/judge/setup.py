@@ -87,7 +87,7 @@ def _corpora(runs: Sequence[ArmRun]) -> list[CorpusLine]:
         train, valid = data.get("train", {}), data.get("valid", {})
         line = CorpusLine(
             kind=str(run.recipe.get("data.kind") or data.get("kind") or "unknown"),
-            languages=f"{settings.get('src', '?')}-{settings.get('tgt', '?')}",
+            languages="-".join(str(settings[side]) for side in ("src", "tgt") if side in settings),
             train_pairs=train.get("kept"),
             train_tokens=train.get("tgt_tokens"),
             valid_pairs=valid.get("pairs"),

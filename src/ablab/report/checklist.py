@@ -3,12 +3,14 @@ filled in.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from ablab.judge.document import CorpusLine, Document, Setup
 from ablab.report.text import escaped
 from ablab.store.records import SharedSentences
+from ablab.tasks.task import Nouns
 from ablab.text import duration, how_many
 
 FILL = "*fill in:*"
@@ -55,10 +57,11 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
         f"{diverged} of them by diverging. Each is listed in report.html.",
     )
     yield "Parameters", UNKNOWN if made is None else _parameters(made)
-    yield "Compute", UNKNOWN if made is None else _compute(made)
+    yield "Compute", UNKNOWN if made is None else _compute(made, document.nouns)
     yield "Machines", UNKNOWN if made is None else "; ".join(map(escaped, made.machines)) + "."
-    yield "Data", UNKNOWN if made is None else f"{' '.join(map(_corpus, made.corpora))} {OF_DATA}"
-    yield "Overlap", UNKNOWN if made is None else " ".join([*map(_overlap, made.corpora), OF_OVERLAP])
+    corpus, overlap = (partial(each, nouns=document.nouns) for each in (_corpus, _overlap))
+    yield "Data", UNKNOWN if made is None else f"{' '.join(map(corpus, made.corpora))} {OF_DATA}"
+    yield "Overlap", UNKNOWN if made is None else " ".join([*map(overlap, made.corpora), OF_OVERLAP])
     yield "Settings", UNKNOWN if made is None else _settings(made)
     yield "Search", UNKNOWN if made is None else _search(made)
     yield "Selection", _selection(document)
@@ -73,37 +76,43 @@ def _parameters(made: Setup) -> str:
     return f"{low:,} in every model." if low == high else f"{low:,} to {high:,}, by arm (report.html, table of arms)."
 
 
-def _compute(made: Setup) -> str:
+def _compute(made: Setup, nouns: Nouns) -> str:
     return (
         f"{made.training_seconds / 3600:,.1f} device hours of training with validation over {made.runs} runs, "
-        f"{made.tokens:,} target tokens, and {duration(made.evaluation_seconds)} of translating test sets; at most "
+        f"{made.tokens:,} {nouns.tokens}, and {duration(made.evaluation_seconds)} of evaluation; at most "
         f"{made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed attempts and "
         "experiments that are not in this report."
     )
 
 
-def _corpus(line: CorpusLine) -> str:
+def _corpus(line: CorpusLine, nouns: Nouns) -> str:
     sizes = [
         f"{number:,} {what}"
         for number, what in (
-            (line.train_pairs, "training pairs"),
-            (line.train_tokens, "target tokens"),
-            (line.valid_pairs, "validation pairs"),
-            (line.test_sentences, f"sentences in {line.test}"),
+            (line.train_pairs, f"training {nouns.trained}"),
+            (line.train_tokens, nouns.tokens),
+            (line.valid_pairs, f"validation {nouns.trained}"),
+            (line.test_sentences, f"{nouns.items} in {line.test}"),
         )
         if number is not None
     ]
     digest = "" if line.digest is None else f"; digest `{line.digest}`"
-    return f"{escaped(line.kind)}, {line.languages}: {', '.join(sizes)}{digest}."
+    return f"{_name(line)}: {', '.join(sizes)}{digest}."
 
 
-def _overlap(line: CorpusLine) -> str:
-    said = (f"{splits} {'unknown' if shared is None else _shared(shared)}" for splits, shared in line.overlap.items())
-    return f"{escaped(line.kind)}, {line.languages}: {'; '.join(said) or 'unknown'}."
+def _name(line: CorpusLine) -> str:
+    return ", ".join(filter(None, (escaped(line.kind), line.languages)))
 
 
-def _shared(shared: SharedSentences) -> str:
+def _overlap(line: CorpusLine, nouns: Nouns) -> str:
+    known = {splits: "unknown" if shared is None else _shared(shared, nouns) for splits, shared in line.overlap.items()}
+    return f"{_name(line)}: {'; '.join(map(' '.join, known.items())) or 'unknown'}."
+
+
+def _shared(shared: SharedSentences, nouns: Nouns) -> str:
     nearly = shared.near - shared.sources
+    if nouns.trained == nouns.items:  # nothing has two sides
+        return f"{shared.sources:,} of {shared.of:,} {nouns.items} ({nearly:,} more nearly)"
     return f"{shared.sources:,} of {shared.of:,} sources ({shared.pairs:,} with the target; {nearly:,} more nearly)"
 
 

@@ -50,7 +50,11 @@ def table_of(key: str, title: str, columns: Sequence[Column[Line]], lines: Seque
 
 
 LESS_READ = {
-    "arms": ("min to max", "test loss", "validation loss", "target tokens/s", "sentences/s"),
+    "arms": (
+        "min to max",
+        "test loss",
+        "validation loss",
+    ),
     "differences": ("seen with 80 % power", "test"),
     "claims": ("test", "published"),
 }
@@ -88,7 +92,8 @@ class PageTable:
 
 def page_table(table: ReportTable) -> PageTable:
     """Return the table for the page."""
-    aside = LESS_READ.get(table.key, ())
+    speeds = [name for name in table.columns if table.key == "arms" and name.endswith("/s")]
+    aside = (*LESS_READ.get(table.key, ()), *speeds)
     names = [name for name in table.columns[table.left :] if name in aside]
     rest = _part(table, f"{table.key}-more", [*table.columns[:1], *names], []) if names else None
     notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))

@@ -56,8 +56,8 @@ def arms_table(document: Document) -> ReportTable:
             lambda arm: "" if arm.train_seconds is None else duration(arm.train_seconds),
             is_sparse=True,
         ),
-        Column("target tokens/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
-        Column("sentences/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
+        Column(f"{document.nouns.tokens}/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
+        Column(f"{document.nouns.items}/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
     ]
     return table_of("arms", "Arms", columns, arms_by_effect(document))
 
@@ -72,7 +72,7 @@ def test_sets_table(document: Document) -> ReportTable:
     columns: list[Column[SetLine]] = [
         Column("test set", lambda line: line.test_set, leads=True),
         Column("arm", lambda line: line.arm + (" (baseline)" if line.arm == document.baseline else ""), leads=True),
-        Column("sentences", lambda line: f"{line.sentences:,}"),
+        Column(document.nouns.items, lambda line: f"{line.sentences:,}"),
         Column(score, lambda line: number(line.mean, 2)),
         Column("sd", lambda line: number(line.sd, 2)),
         Column("seeds", lambda line: str(line.n)),
@@ -184,12 +184,12 @@ def _by_seeds(document: Document, compared: str, line: Compared) -> Iterator[Oth
 
 
 def _on_sentences(document: Document, compared: str, line: DifferenceLine) -> Iterator[Otherwise]:
-    digits = document.digits
+    digits, items = document.digits, document.nouns.items
     if line.crossed is not None or line.crossed_refused is not None:
-        why = line.crossed_refused or "other sentences of this kind, too"
-        yield Otherwise(compared, "seeds and sentences, bootstrap", why, digits, line.crossed, line.crossed_p)
+        why = line.crossed_refused or f"other {items} of this kind, too"
+        yield Otherwise(compared, f"seeds and {items}, bootstrap", why, digits, line.crossed, line.crossed_p)
     if line.randomisation_p is not None or line.randomisation_refused is not None:
-        why = line.randomisation_refused or "other sentences alone, for these very runs"
+        why = line.randomisation_refused or f"other {items} alone, for these very runs"
         yield Otherwise(compared, "test set alone, randomisation", why, digits, None, line.randomisation_p)
 
 

@@ -26,7 +26,8 @@ STATE = "state.json"
 """What training leaves of a task of one's own, in place of weights."""
 """File of the selected weights, in the folder of checkpoints."""
 
-TOKENIZERS = ("src.model", "tgt.model")
+TOKENIZERS = ("src.model", "tgt.model", "text_tokenizer.json")
+"""Files beside weights, of those that a task has, without which they cannot be used."""
 
 CARD = "model.json"
 """File that describes a model cut out of a run, in a folder of its own."""
@@ -316,6 +317,11 @@ def is_of_pruned(path: Path) -> bool:
 
 BEGINNING = 400
 """Bytes of an evaluation that tell what it is of."""
+
+
+def model_files(folder: Path, *names: str) -> list[Path]:
+    """Return these files of a model and its tokenizers."""
+    return [folder / name for name in names] + [path for name in TOKENIZERS if (path := folder / name).is_file()]
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:

@@ -77,17 +77,26 @@ class Example:
     baseline_score: float
 
 
+@checked(config=ConfigDict(extra="forbid"), frozen=True)
+class Nouns:
+    """What a report calls the items of a test set, those of training, and the tokens that training predicts."""
+
+    items: str = "items"
+    trained: str = "items"
+    tokens: str = "tokens"
+
+
 class Task:
     """What a run is. One's own derives from it, and says at least its name and its scores.
 
     `scores`: of quality; `costs`: speeds and memory, which depend on the machine too. `primary`: the score by which
     arms are compared unless an experiment says otherwise. `loss`: the validation score that orders what is equal in
     others, and by which settings are tuned. `beside`: scores that a report shows beside the metric; `listed`: those
-    that lists of runs and the summary of a study show. `curves`: keys of validations that dashboards draw. `methods`:
-    sentences on what makes its arms comparable. `smoke`: what is said of a smoke run. `of_curves`: metrics that are
-    read from further curves; of each, the keys of a claim of which it needs one, and their meanings. `modules`: what
-    processes import before they plan such a run. `lean`: words that leave out what only a final run needs.
-    `is_heard`: what a run prints is not ours, and its last line is shown while it goes on.
+    that lists of runs and the summary of a study show. `curves`: keys of validations that dashboards draw. `nouns`:
+    what it is about. `methods`: sentences on what makes its arms comparable. `smoke`: what is said of a smoke run.
+    `of_curves`: metrics that are read from further curves; of each, the keys of a claim of which it needs one, and
+    their meanings. `modules`: what processes import before they plan such a run. `lean`: words that leave out what only
+    a final run needs. `is_heard`: what a run prints is not ours, and its last line is shown while it goes on.
     `has_own_scores`: each run declares its scores among its settings, so that without these it has none.
     """
 
@@ -101,6 +110,7 @@ class Task:
     beside: Sequence[str] = ()
     listed: Sequence[str] = ()
     curves: ClassVar[Sequence[str]] = ()
+    nouns: ClassVar[Nouns] = Nouns()
     methods: ClassVar[Sequence[str]] = ("Seeds are paired.",)
     smoke: ClassVar[str] = "every stage ran on a sliver of its data: the scores mean nothing"
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {}

@@ -12,7 +12,7 @@ from ablab.store.finished import FinishedRun
 from ablab.store.records import Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart
+from ablab.tasks.task import Chart, Nouns
 from ablab.text import duration, program
 from ablab.tracking.console import Console
 from ablab.transformer.data.documents.texts import check_sizes, check_texts, text_of
@@ -40,10 +40,10 @@ class LanguageModelling(TransformerTask):
     listed: Sequence[str] = ("test_bits_per_byte", "test_loss", VALID_BITS)
     curves: ClassVar[Sequence[str]] = ("bits_per_byte", "loss", "accuracy")
     beside: Sequence[str] = ("test_loss", "test_accuracy", VALID_BITS)
+    nouns: ClassVar[Nouns] = Nouns("documents", "documents")
     methods: ClassVar[Sequence[str]] = (
         "Seeds are paired: arms share initial weights and batches.",
         "Weights: chosen on validation.",
-        "Items are documents.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
     modules: ClassVar[Sequence[str]] = (

@@ -9,7 +9,7 @@ from typing import Any
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.store.run_folder import SELECTED, TOKENIZERS, RunFolder
+from ablab.store.run_folder import SELECTED, RunFolder, model_files
 from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
@@ -129,8 +129,7 @@ class TrackerCallback(Callback):
         self.tracker.summary(figures)
         if record.selected is not None and record.selected.sha256 is not None:
             checkpoints = RunFolder(self.metrics.parent).checkpoints
-            files = [checkpoints / name for name in (SELECTED, *TOKENIZERS)]
-            self.tracker.model("selected", "selected", files, record.selected.sha256)
+            self.tracker.model("selected", "selected", model_files(checkpoints, SELECTED), record.selected.sha256)
 
     def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str, of: str = "") -> None:
         if self.tracker.shows_pictures:

@@ -9,7 +9,7 @@ from ablab.config import Composed
 from ablab.store.records import Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart, Example
+from ablab.tasks.task import Chart, Example, Nouns
 from ablab.tracking.console import Console
 from ablab.transformer.config.recipe import curve, evaluation, recipe
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
@@ -46,6 +46,7 @@ class Translation(TransformerTask):
     loss: str = VALID_LOSS
     listed: Sequence[str] = ("test_bleu", "test_chrf", VALID_LOSS)
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
+    nouns: ClassVar[Nouns] = Nouns("sentences", "pairs", "target tokens")
     methods: ClassVar[Sequence[str]] = (
         "Seeds are paired: arms share initial weights and batches.",
         "Weights: chosen on validation.",

@@ -9,7 +9,7 @@ from ablab.files import sha256
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
-from ablab.store.run_folder import CARD, TOKENIZERS
+from ablab.store.run_folder import CARD, model_files
 from ablab.tasks.plan import reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
@@ -155,8 +155,7 @@ def _track(planned: PlannedTranslation, place: Path, console: Console) -> None:
     if not planned.config.logger.stores("pruned"):
         return
     with open_tracker(planned, console.say) as tracker:
-        files = [place / name for name in (PRUNED, CARD, *TOKENIZERS)]
-        tracker.model("pruned", place.name, files, sha256(place / PRUNED))
+        tracker.model("pruned", place.name, model_files(place, PRUNED, CARD), sha256(place / PRUNED))
 
 
 def _shape(point: Point) -> str:
