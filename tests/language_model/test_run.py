@@ -13,8 +13,12 @@ from torch.testing import assert_close
 
 from ablab.commands.cli import main
 from ablab.store.run_folder import SELECTED
-from ablab.transformer.language_model.evaluate import LoadedModel
+from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.scores import SCORES
+from ablab.transformer.pruning.saved_model import find_model
+from ablab.transformer.pruning.surgery import kept_at, prune
+from ablab.transformer.training.cost import parameter_count
+from ablab.transformer.translation.verbs import prune as verb
 from tests.run.conftest import typed
 
 transformers = pytest.importorskip("transformers")
@@ -24,6 +28,10 @@ def said(capsys, *words):
     capsys.readouterr()
     code = main(list(words))
     return code, capsys.readouterr()
+
+
+def opened(reference, outputs):
+    return load_language_model(find_model(str(reference), outputs, task="language_model"), torch.device("cpu"))
 
 
 def test_a_record_has_the_scores_of_the_task(store):
@@ -116,6 +124,79 @@ def test_a_packed_run_is_verified_and_generates(store, capsys, tmp_path):
     assert "documents)" in said(capsys, "show", *words)[1].out
 
 
+@pytest.mark.parametrize(
+    ("words", "save", "folder"), [((), "2", "decoder-"), (("pruning=importance",), "4", "heads-4-")], ids=["2", "heads"]
+)
+def test_a_pruned_model_is_saved_and_used_without_its_run(store, words, save, folder, capsys, tmp_path):
+    code, told = said(capsys, "prune", f"run={store.first}", f"outputs={store.outputs}", *words, f"save={save}")
+    assert code == 0, told.err
+    assert f"Saved: {save} {'heads' if words else 'layers'}" in told.out
+    (place,) = store.run.pruned.glob(f"{folder}*")
+    alone = shutil.copytree(place, tmp_path / "alone")
+    curve = next(curve for curve in store.run.curves() if curve.of_heads == bool(words))
+    kept = json.loads((alone / "model.json").read_text())
+    point = next(
+        each for each in curve.points if [each.decoder, each.heads] == [kept["kept"]["decoder"], kept["heads"]]
+    )
+    (whole, _), (small, tokenizer) = opened(store.first, store.outputs), opened(alone, tmp_path)
+    text = torch.tensor([[tokenizer.end, *b"the old cat sees"]])
+    with torch.inference_mode():
+        full = prune(whole, kept_at(point))
+        assert_close(small.logits(small(text)), full.logits(full(text)))
+    assert parameter_count(small) == point.parameters < parameter_count(whole)
+    assert said(capsys, "generate", f"run={alone}", "prompt=a cat", "max_tokens=5")[1].out.startswith("a cat")
+    code, told = said(capsys, "translate", f"run={alone}")
+    assert code == 2
+    assert "is a model of task=language_model; allowed: models of task=translation" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_the_smallest_model_within_some_bits_on_validation_is_saved(store):
+    curve = next(curve for curve in store.run.curves() if not curve.of_heads)
+
+    def smallest(*bits):
+        scores = zip(curve.points, bits, strict=True)
+        points = [point.model_copy(update={"valid": {**point.valid, "bits_per_byte": b}}) for point, b in scores]
+        return verb._smallest_within(curve.model_copy(update={"points": points}))
+
+    assert smallest(2.0, 2.019, 2.1).decoder == curve.points[1].decoder
+    assert smallest(2.0, 2.019, 1.5).decoder == curve.points[2].decoder
+    assert smallest(2.0, 2.021, 2.1) is None
+    assert smallest(0.01, 0.02, 9.0).decoder == curve.points[1].decoder  # few bits are a good score, unlike few BLEU
+
+
+def test_training_starts_from_the_weights_of_a_run_or_of_a_pruned_one(store, capsys):
+    words = [*store.words, "training.max_steps=1", "training.valid_every=1", "pruning=none", "optim.lr=1e-9"]
+    runs = store.run.path.parent
+    before = {*runs.glob("r*")}
+    done = typed(*words, f"init_from={store.first}", "seed=2")
+    assert done.code == 0, done.out
+    (new,) = (path for path in {*runs.glob("r*")} - before if path.is_dir())
+    began, ended = (load_file(path / "checkpoints" / SELECTED) for path in (store.run.path, new))
+    assert_close(ended, began, rtol=0, atol=1e-6)
+    assert said(capsys, "prune", f"run={store.first}", f"outputs={store.outputs}", "save=2")[0] == 0
+    (small,) = store.run.pruned.glob("decoder-*")
+    fits = typed(*words, f"init_from={small}", "model.decoder_layers=2")
+    assert fits.code == 0, fits.out
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("model.decoder_layers=2", "its model.decoder_layers is 3, not 2"),
+        ("norm=rmsnorm", "its norm is kind=layernorm, not rmsnorm"),
+        ("data.tokenizer=char", "its vocabulary is another"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_in_a_line(store, word, told, capsys):
+    words = [each for each in store.words if each.partition("=")[0] != word.partition("=")[0]]
+    capsys.readouterr()
+    assert typed(*words, f"init_from={store.first}", word).code == 2
+    found = capsys.readouterr().err
+    assert told in found
+    assert found.count("\n") == 1
+
+
 def test_export_is_read_by_transformers(store, capsys, tmp_path):
     words = ("export", f"run={store.first}", f"outputs={store.outputs}", f"folder={tmp_path / 'gpt2'}")
     code, told = said(capsys, *words, "format=llama")
@@ -124,15 +205,15 @@ def test_export_is_read_by_transformers(store, capsys, tmp_path):
     assert not (tmp_path / "gpt2").exists()
     assert said(capsys, *words, "format=gpt2")[0] == 0
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").eval()
-    ours = LoadedModel.of(store.run, store.record, torch.device("cpu"))
-    text = torch.tensor([[ours.tokenizer.end, *b"the old cat sees"]])
+    model, tokenizer = opened(store.first, store.outputs)
+    text = torch.tensor([[tokenizer.end, *b"the old cat sees"]])
     with torch.inference_mode():
-        assert_close(theirs(text).logits, ours.model.logits(ours.model(text)), rtol=1e-4, atol=1e-4)
+        assert_close(theirs(text).logits, model.logits(model(text)), rtol=1e-4, atol=1e-4)
     assert said(capsys, *words, "format=gpt2")[0] == 2  # the folder is not empty
 
 
 @pytest.mark.parametrize(
-    "verb", [("translate",), ("prune",), ("analyse",), ("export", "format=ctranslate2"), ("export",)], ids=" ".join
+    "verb", [("translate",), ("analyse",), ("export", "format=ctranslate2"), ("export",)], ids=" ".join
 )
 def test_verbs_of_translation_refuse_the_run_in_a_line(store, verb, capsys, monkeypatch):
     code, told = said(capsys, verb[0], f"run={store.first}", f"outputs={store.outputs}", *verb[1:])

@@ -121,12 +121,12 @@ def test_auto_saves_the_smallest_within_a_bleu_on_validation(deep, monkeypatch):
         point.model_copy(update={"valid": {"bleu": s}, "scores": {"bleu": 0}})
         for point, s in zip(curve.points, scores, strict=True)
     ]
-    chosen = verb._smallest_within(curve.model_copy(update={"points": points}), 1.0)
+    chosen = verb._smallest_within(curve.model_copy(update={"points": points}))
     assert (len(chosen.encoder), len(chosen.decoder)) == (1, 2)
     worse = [point.model_copy(update={"valid": {"bleu": 1.0 if n % 3 else 20.0}}) for n, point in enumerate(points)]
-    assert verb._smallest_within(curve.model_copy(update={"points": worse}), 1.0) is None
+    assert verb._smallest_within(curve.model_copy(update={"points": worse})) is None
     blind = [point.model_copy(update={"valid": {"bleu": 0.0}}) for point in points]
-    assert verb._smallest_within(curve.model_copy(update={"points": blind}), 1.0) is None
+    assert verb._smallest_within(curve.model_copy(update={"points": blind})) is None
 
 
 def test_saving_again_replaces_it_whole(deep, small):

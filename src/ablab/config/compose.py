@@ -113,7 +113,9 @@ def _without_effect(
         key, line = override.key_or_group, str(override.input_line)
         group = key.partition(".")[0]
         if not _is_of(config, key):
-            yield line, f"{line} has no effect with task={chosen['task']}; allowed with task={', '.join(having(key))}"
+            reason = f", {type(config).unread[key]}" if key in type(config).unread else ""
+            allowed = ", ".join(having(key))
+            yield line, f"{line} has no effect with task={chosen['task']}{reason}; allowed with task={allowed}"
         elif key in unread:
             options = ", ".join(readers(key))
             yield line, f"{line} has no effect with {group}={chosen[group]}; allowed with {group}={options}"

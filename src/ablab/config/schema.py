@@ -47,15 +47,17 @@ class Config(Group):
     """What decides a run, its evaluation, and where it is computed. The schema of a task with more derives from it.
 
     `parts`: the groups whose options name parts. `grouped`: fields by which trackers group runs, as they do by the
-    options that were chosen. `words`: former keys with an unchanged meaning: a field, or a group
-    whose options have the same names. `gone`: those that no single key replaces, with what to type instead. `meant`: by
-    group, names that options have elsewhere; similarity of spelling would suggest another experiment.
+    options that were chosen. `words`: former keys with an unchanged meaning: a field, or a group whose options have the
+    same names. `gone`: those that no single key replaces, with what to type instead. `unread`: why the task lacks a
+    field that another has. `meant`: by group, names that options have elsewhere; similarity of spelling would suggest
+    another experiment.
     """
 
     parts: ClassVar[Mapping[str, PartGroup]] = PARTS
     grouped: ClassVar[tuple[str, ...]] = ("seed",)
     words: ClassVar[Mapping[str, str]] = {}
     gone: ClassVar[Mapping[str, str]] = {}
+    unread: ClassVar[Mapping[str, str]] = {}
     meant: ClassVar[Mapping[tuple[str, str], str]] = {}
 
     task: Annotated[TaskOption, Formerly({"kind": DEFAULT})]

@@ -179,8 +179,8 @@ class Task:
         """Evaluate the selected weights and write the evaluation."""
         raise NotImplementedError
 
-    def measure_curve(self, planned: Any, record: Any, callbacks: Any) -> None:
-        """Measure a further curve and write it."""
+    def measure_curve(self, planned: Any, record: Any, callbacks: Any) -> Any:
+        """Measure a further curve, write it and return it."""
         raise NotImplementedError
 
     def lead(self, work: Callable[[], int]) -> int:

@@ -17,6 +17,7 @@ from ablab.config.schema import Trainer
 from ablab.errors import MachineError, UserError
 from ablab.seeding import derive
 from ablab.transformer.config.schema import Architecture, TranslationConfig
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.model.attention import CrossAttention, SelfAttention
 from ablab.transformer.model.dropout import DropHead, Dropout, WordDropout
@@ -31,14 +32,18 @@ from ablab.transformer.model.place import Place
 from ablab.transformer.model.positions import AttentionPosition
 from ablab.transformer.model.residual import Residual
 from ablab.transformer.model.streams import reseed, seed_default
-from ablab.transformer.model.transformer import Decoder, Encoder, Transformer
+from ablab.transformer.model.transformer import AnyTokenModel, Decoder, Encoder, TokenModel, Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
 
 
 def build_model(config: TranslationConfig, *, src_vocab: int, tgt_vocab: int) -> Transformer:
     """Build the Transformer of this configuration, with its initial weights."""
-    model = ModelBuilder(config, config.seed).transformer(src_vocab, tgt_vocab)
-    initialise(model, construct(chosen_part(config.init), {**config.model.sizes, **config.init.own}), config.seed)
+    return initialised(ModelBuilder(config, config.seed).transformer(src_vocab, tgt_vocab), config)
+
+
+def initialised(model: AnyTokenModel, config: TransformerConfig) -> AnyTokenModel:
+    """Return a model just built with its initial weights."""
+    initialise(model, construct(chosen_part(config.init), {**config.sizes, **config.init.own}), config.seed)
     # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
     reseed(model, config.seed, step=0, micro_batch=0)
     return model
@@ -48,10 +53,15 @@ def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tu
     """Load a saved model to `device`, in evaluation mode, and its tokenizers; UserError for unreadable weights."""
     tokenizers = load_tokenizers(saved.tokenizers)
     model = ModelBuilder(saved.architecture, seed=0).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    return with_weights(model, saved, device), tokenizers
+
+
+def with_weights(model: AnyTokenModel, saved: SavedModel, device: torch.device) -> AnyTokenModel:
+    """Return a model of the saved architecture with the saved weights, on `device`, in evaluation mode."""
     if saved.heads is not None:
         model = with_heads(model, saved.heads)
     model.load_state_dict(_weights(saved))
-    return model.to(device).eval(), tokenizers
+    return model.to(device).eval()
 
 
 def _weights(saved: SavedModel) -> dict[str, torch.Tensor]:
@@ -62,7 +72,7 @@ def _weights(saved: SavedModel) -> dict[str, torch.Tensor]:
         raise UserError(f"{saved.weights}: cannot be read as weights ({error})") from None
 
 
-def start_from(model: Transformer, saved: SavedModel) -> None:
+def start_from(model: TokenModel, saved: SavedModel) -> None:
     """Load a saved model's weights into a model of the same shape. Learned LayerDrop rates start anew."""
     weights = _weights(saved)
     fresh = {name: tensor for name, tensor in model.state_dict().items() if ".layerdrop." in name}

@@ -7,6 +7,7 @@ from ablab.config.kinds import unasked
 from ablab.fields import SCHEMA, Role
 from ablab.transformer.config.options import DropHeadOption
 from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
@@ -15,11 +16,7 @@ def recipe(config: TranslationConfig, origin: str | None = None) -> dict[str, An
 
     `origin`: digest of the weights that training starts from; None for random ones.
     """
-    content = config.part(Role.RECIPE)
-    content["schema"] = SCHEMA
-    del content["init_from"]
-    if origin is not None:
-        content["init_from"] = origin
+    content = recipe_of_training(config, origin)
     content["data"] |= config.data.digests()
     content["layerdrop"] = {
         new: content.pop(old)
@@ -30,18 +27,28 @@ def recipe(config: TranslationConfig, origin: str | None = None) -> dict[str, An
         )
         if old in content
     }
-    for key in unasked(config):
-        group, _, name = key.rpartition(".")
-        del content[group][name]
     model = config.model
-    if model.num_heads == 1:  # the only head always stays
-        content["drophead"] = DropHeadOption(kind="none").part(Role.RECIPE)
     if content["layerdrop"].get("rates") == "linear" and model.encoder_layers == model.decoder_layers == 1:
         content["layerdrop"]["rates"] = "uniform"  # the rates rise with depth, up to the same one
-    content["optim"]["lr"] = config.peak_rate
     content["training"].pop("max_extra_tokens", None)
     if config.valid_extra_tokens != EXTRA_TOKENS:  # which every run had before the field
         content["training"]["max_extra_tokens"] = config.valid_extra_tokens
+    return content
+
+
+def recipe_of_training(config: TransformerConfig, origin: str | None) -> dict[str, Any]:
+    """Return what decides the selected weights of any task, beside the digests of its data."""
+    content = config.part(Role.RECIPE)
+    content["schema"] = SCHEMA
+    del content["init_from"]
+    if origin is not None:
+        content["init_from"] = origin
+    for key in unasked(config):
+        group, _, name = key.rpartition(".")
+        del content[group][name]
+    if config.sizes["num_heads"] == 1:  # the only head always stays
+        content["drophead"] = DropHeadOption(kind="none").part(Role.RECIPE)
+    content["optim"]["lr"] = config.peak_rate
     if config.training.select == "averaged_last":
         content["training"]["average_every"] = config.training.average_every or config.training.valid_every
     return content

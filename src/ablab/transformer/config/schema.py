@@ -17,26 +17,11 @@ from ablab.fields import (
     ReadIf,
     Role,
     WholeNumber,
-    as_typed,
 )
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
-from ablab.transformer.config.options import (
-    PARTS,
-    AttentionNormOption,
-    DropHeadOption,
-    EmbeddingOption,
-    FeedForwardOption,
-    ImportancePruning,
-    InitOption,
-    NormOption,
-    PlacementOption,
-    PositionOption,
-    Pruning,
-    RulePruning,
-    removes_heads,
-)
-from ablab.transformer.config.training import BY_SCORE, Training, TransformerConfig
+from ablab.transformer.config.options import PARTS, FeedForwardOption
+from ablab.transformer.config.training import BY_SCORE, PartsOfModel, Training, TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
 
@@ -90,7 +75,7 @@ class Decoding(Group):
     max_extra_tokens: WholeNumber | None
 
 
-class Architecture(Group):
+class Architecture(PartsOfModel):
     """The composition of a model: everything needed to load weights into it."""
 
     layerdrop_encoder: DropProbability
@@ -104,13 +89,7 @@ class Architecture(Group):
         ),
     ]
     model: Model
-    norm: NormOption
-    placement: PlacementOption
-    embedding: EmbeddingOption
-    attention_norm: AttentionNormOption
     feed_forward: Annotated[FeedForwardOption, Formerly({"kind": "relu"})]
-    position: PositionOption
-    drophead: DropHeadOption
 
 
 class TranslationConfig(Architecture, TransformerConfig):
@@ -122,14 +101,12 @@ class TranslationConfig(Architecture, TransformerConfig):
     gone: ClassVar[Mapping[str, str]] = GONE
     meant: ClassVar[Mapping[tuple[str, str], str]] = MEANT
     monitors: ClassVar[tuple[str, ...]] = ("loss", "bleu")
+    architecture: ClassVar[type[Group]] = Architecture
 
     layerdrop: DropProbability
-    init_from: Annotated[str, Field(min_length=1)] | None
     data: Parallel
-    init: Annotated[InitOption, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
     training: TranslationTraining
     decoding: Decoding
-    pruning: Pruning
 
     def violations(self) -> Iterator[str]:
         yield from _violations(self)
@@ -178,7 +155,6 @@ def _violations(config: TranslationConfig) -> Iterator[str]:
     """Yield every rule that the configuration breaks, as `key=value: requirement`."""
     yield from _vocabulary(config)
     yield from _decoding(config)
-    yield from _pruning(config)
 
 
 def _vocabulary(config: TranslationConfig) -> Iterator[str]:
@@ -194,55 +170,3 @@ def _decoding(config: TranslationConfig) -> Iterator[str]:
     decoding = config.decoding
     if decoding.n_best > decoding.beam_size:
         yield (f"decoding.n_best={decoding.n_best}: must be at most decoding.beam_size={decoding.beam_size}")
-
-
-def _pruning(config: TranslationConfig) -> Iterator[str]:
-    pruning = config.pruning
-    if removes_heads(pruning):
-        yield from _removed_heads(config)
-        return
-    if isinstance(pruning, ImportancePruning):
-        yield (
-            "pruning.what=layers: pruning=importance removes heads; allowed: pruning.what=heads, or "
-            "pruning=every_other and others that remove layers"
-        )
-    if not isinstance(pruning, RulePruning):
-        return
-    layers = {"encoder": config.model.encoder_layers, "decoder": config.model.decoder_layers}
-    layers["both"] = max(layers.values())
-    for curve in pruning.curves:
-        if pruning.depths is not None and max(pruning.depths, default=1) > layers[curve]:
-            yield (
-                f"pruning.depths={pruning.depths}: of {layers[curve]} layers ({curve}) so many cannot remain; "
-                f"allowed: 1 to {layers[curve]}"
-            )
-    if pruning.kind == "data_driven":
-        yield from _learned_rates(config, pruning)
-
-
-def _removed_heads(config: TranslationConfig) -> Iterator[str]:
-    model, wanted = config.model, config.pruning.own["heads"]
-    attentions = model.encoder_layers + 2 * model.decoder_layers
-    most = attentions * model.num_heads
-    if model.num_heads == 1:
-        yield (
-            "pruning.what=heads: one head stays in each attention, so model.num_heads=1 leaves none to remove; "
-            "allowed: pruning.what=layers, or more heads"
-        )
-    elif wanted is not None and not attentions <= min(wanted, default=0) <= max(wanted, default=0) <= most:
-        yield (
-            f"pruning.heads={as_typed(wanted)}: of {most} heads so many cannot remain, one in each attention at least; "
-            f"allowed: {attentions} to {most}"
-        )
-
-
-def _learned_rates(config: TranslationConfig, pruning: RulePruning) -> Iterator[str]:
-    rates = {"encoder": config.layerdrop_encoder, "decoder": config.layerdrop_decoder}
-    for stack, rate in rates.items():
-        shrinks = stack in pruning.curves or "both" in pruning.curves
-        if shrinks and not (config.layerdrop_rates == "learned" and 0 < rate < 1):
-            yield (
-                "pruning=data_driven: keeps the layers that training has learned to drop least, so it needs "
-                f"training with layerdrop_rates=learned and layerdrop_{stack} between 0 and 1, "
-                f"got {config.layerdrop_rates} and {rate:g}"
-            )

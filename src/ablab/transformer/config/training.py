@@ -3,18 +3,29 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
 from ablab.config.kinds import asks_for
 from ablab.config.options import PartGroup
 from ablab.config.schema import Config
-from ablab.fields import Count, DropProbability, Formerly, Group, Positive, ReadIf
+from ablab.fields import Count, DropProbability, Formerly, Group, Positive, ReadIf, as_typed
 from ablab.transformer.config.options import (
     PARTS,
+    AttentionNormOption,
     DropHeadOption,
+    EmbeddingOption,
+    FeedForwardOption,
+    ImportancePruning,
     InitOption,
     LossOption,
+    NormOption,
     OptimOption,
+    PlacementOption,
     PositionOption,
+    Pruning,
+    RulePruning,
     ScheduleOption,
+    removes_heads,
 )
 
 BY_SCORE = ("averaged", "best_or_averaged", "best")
@@ -93,23 +104,37 @@ class Training(Group):
     label_smoothing: DropProbability
 
 
-class TransformerConfig(Config):
+class PartsOfModel(Group):
+    """The parts that every model is composed of."""
+
+    norm: NormOption
+    placement: PlacementOption
+    embedding: EmbeddingOption
+    attention_norm: AttentionNormOption
+    feed_forward: FeedForwardOption
+    position: PositionOption
+    drophead: DropHeadOption
+
+
+class TransformerConfig(PartsOfModel, Config):
     """All settings that decide a training, whatever is trained. A task derives from it and adds its model and data.
 
-    `monitors`: the validation scores by which a rate may decay.
+    `monitors`: the validation scores by which a rate may decay. `architecture`: the fields that loading weights needs.
     """
 
     parts: ClassVar[Mapping[str, PartGroup]] = {**Config.parts, **PARTS}
     monitors: ClassVar[tuple[str, ...]] = ("loss",)
+    architecture: ClassVar[type[Group]]
 
+    init_from: Annotated[str, Field(min_length=1)] | None
     model: Any
-    position: PositionOption
-    init: InitOption
-    drophead: DropHeadOption
+    layerdrop_rates: Any
+    init: Annotated[InitOption, ReadIf(("init_from",), lambda init_from: init_from is None, "init_from=null")]
     optim: OptimOption
     schedule: ScheduleOption
     loss: Annotated[LossOption, Formerly({"kind": "label_smoothing"})]
     training: Training
+    pruning: Pruning
 
     @classmethod
     def shrink(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,11 +147,25 @@ class TransformerConfig(Config):
         return sizes
 
     @property
+    def layers(self) -> dict[str, int]:
+        """The number of layers of each stack."""
+        return {
+            stack: self.sizes[f"{stack}_layers"] for stack in ("encoder", "decoder") if self.sizes[f"{stack}_layers"]
+        }
+
+    @property
+    def attentions(self) -> int:
+        """The number of attentions, each of which has `model.num_heads` heads."""
+        encoder, decoder = self.sizes["encoder_layers"], self.sizes["decoder_layers"]
+        return encoder + 2 * decoder if encoder else decoder
+
+    @property
     def monitor(self) -> str:
         """The validation score that selects weights and decides on patience."""
         return "loss"
 
     def violations(self) -> Iterator[str]:
+        yield from _pruning(self)
         yield from _heads(self)
         yield from _end_of_training(self)
         yield from _drophead(self)
@@ -194,3 +233,55 @@ def _schedule(config: TransformerConfig) -> Iterator[str]:
             )
     if floor is not None and floor > config.peak_rate:
         yield f"schedule.min_lr={floor:g}: must be at most the peak, {config.peak_rate:g}, from which the rate falls"
+
+
+def _pruning(config: TransformerConfig) -> Iterator[str]:
+    pruning, layers = config.pruning, config.layers
+    if removes_heads(pruning):
+        yield from _removed_heads(config)
+        return
+    if isinstance(pruning, ImportancePruning):
+        yield (
+            "pruning.what=layers: pruning=importance removes heads; allowed: pruning.what=heads, or "
+            "pruning=every_other and others that remove layers"
+        )
+    if not isinstance(pruning, RulePruning):
+        return
+    if not {*pruning.curves} & ({*layers, "both"} if len(layers) > 1 else {*layers}):
+        yield f"pruning.curves={as_typed(pruning.curves)}: the model has one stack; allowed: {as_typed([*layers])}"
+        return
+    most = {**layers, "both": max(layers.values())}
+    for curve in (curve for curve in pruning.curves if curve in most):
+        if pruning.depths is not None and max(pruning.depths, default=1) > most[curve]:
+            yield (
+                f"pruning.depths={pruning.depths}: of {most[curve]} layers ({curve}) so many cannot remain; "
+                f"allowed: 1 to {most[curve]}"
+            )
+    if pruning.kind == "data_driven":
+        yield from _learned_rates(config, pruning)
+
+
+def _removed_heads(config: TransformerConfig) -> Iterator[str]:
+    heads, wanted, attentions = config.sizes["num_heads"], config.pruning.own["heads"], config.attentions
+    most = attentions * heads
+    if heads == 1:
+        yield (
+            "pruning.what=heads: one head stays in each attention, so model.num_heads=1 leaves none to remove; "
+            "allowed: pruning.what=layers, or more heads"
+        )
+    elif wanted is not None and not attentions <= min(wanted, default=0) <= max(wanted, default=0) <= most:
+        yield (
+            f"pruning.heads={as_typed(wanted)}: of {most} heads so many cannot remain, one in each attention at least; "
+            f"allowed: {attentions} to {most}"
+        )
+
+
+def _learned_rates(config: TransformerConfig, pruning: RulePruning) -> Iterator[str]:
+    for stack in config.layers:
+        kind, rate = config.layerdrop_rates, getattr(config, f"layerdrop_{stack}")
+        if (stack in pruning.curves or "both" in pruning.curves) and not (kind == "learned" and 0 < rate < 1):
+            yield (
+                "pruning=data_driven: keeps the layers that training has learned to drop least, so it needs "
+                f"training with layerdrop_rates=learned and layerdrop{f'_{stack}' if len(config.layers) > 1 else ''} "
+                f"between 0 and 1, got {kind} and {rate:g}"
+            )

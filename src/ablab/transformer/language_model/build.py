@@ -5,28 +5,26 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from ablab.code.load import construct
-from ablab.config.kinds import chosen_part
-from ablab.transformer.build.model import ModelBuilder
-from ablab.transformer.language_model.schema import LanguageModelArchitecture, LanguageModelConfig
+from ablab.transformer.build.model import ModelBuilder, initialised, with_weights
+from ablab.transformer.data.documents.tokenizers import TextTokenizer, load_tokenizer
+from ablab.transformer.language_model.schema import STACK, LanguageModelArchitecture, LanguageModelConfig
 from ablab.transformer.model.dropout import Dropout
 from ablab.transformer.model.embedding import TiedEmbeddings
-from ablab.transformer.model.initialisation import initialise
 from ablab.transformer.model.language_model import CausalLayer, CausalStack, LanguageModel, TokenInput
 from ablab.transformer.model.place import Place
-from ablab.transformer.model.streams import reseed
-
-STACK = "decoder"
-"""The one stack, by the name that its places and saved tensors have."""
+from ablab.transformer.pruning.saved_model import SavedModel
 
 
 def build_language_model(config: LanguageModelConfig, vocab: int) -> LanguageModel:
     """Build the model of this configuration, with its initial weights."""
-    model = LanguageModelBuilder(config, config.seed).language_model(vocab)
-    initialise(model, construct(chosen_part(config.init), {**config.model.sizes, **config.init.own}), config.seed)
-    # Steps begin at 1. Draws before that need a stream per site too, as new generators all have the same seed.
-    reseed(model, config.seed, step=0, micro_batch=0)
-    return model
+    return initialised(LanguageModelBuilder(config, config.seed).language_model(vocab), config)
+
+
+def load_language_model(saved: SavedModel, device: torch.device) -> tuple[LanguageModel, TextTokenizer]:
+    """Load a saved model to `device`, in evaluation mode, and its tokenizer; UserError for unreadable weights."""
+    tokenizer = load_tokenizer(saved.tokenizers)
+    model = LanguageModelBuilder(saved.architecture, seed=0).language_model(len(tokenizer))
+    return with_weights(model, saved, device), tokenizer
 
 
 class LanguageModelBuilder(ModelBuilder):

@@ -10,13 +10,15 @@ from ablab.transformer.build import set_threads
 from ablab.transformer.data.documents.prepared import SPELT_OUT, prepare
 from ablab.transformer.decoding.sampling import continuations
 from ablab.transformer.decoding.speed import ROUNDS
-from ablab.transformer.language_model.evaluate import LoadedModel, TextEvaluator
+from ablab.transformer.language_model.build import load_language_model
+from ablab.transformer.language_model.evaluate import TextEvaluator
 from ablab.transformer.language_model.recipe import evaluation as evaluation_of
-from ablab.transformer.language_model.schema import PlannedLanguageModel
+from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
 from ablab.transformer.language_model.scores import bits_per_byte
 from ablab.transformer.language_model.scoring import predicted, windows_of
 from ablab.transformer.model.language_model import LanguageModel
 from ablab.transformer.pruning.heads import Heads, Importance
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
 from ablab.transformer.training.callbacks import Callback
@@ -32,14 +34,13 @@ class TextBench(Bench):
     tested: ClassVar[tuple[str, ...]] = ("bits_per_byte", "loss")
 
     def __init__(self, planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> None:
-        opened = LoadedModel.of(planned.folder, record, set_threads(planned.config.trainer))
+        saved = of_run(planned.folder, record, NAME)
+        model, tokenizer = load_language_model(saved, set_threads(planned.config.trainer))
         prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
-        self.text, self.context, self.end = prepared.valid, opened.context, opened.tokenizer.end
+        self.text, self.context, self.end = prepared.valid, planned.config.model.context, tokenizer.end
         measures = {"loss": lambda model: predicted(model, self.text, self.context).scores["loss"]}
-        super().__init__(
-            planned, callbacks, opened.model, Validated(opened.model, measures, planned.folder.validated_layers)
-        )
-        self.evaluator = TextEvaluator(planned, opened.tokenizer, callbacks)
+        super().__init__(planned, callbacks, model, Validated(model, measures, planned.folder.validated_layers))
+        self.evaluator = TextEvaluator(planned, tokenizer, callbacks)
 
     @property
     def test_name(self) -> str:

@@ -1,81 +1,21 @@
 """The evaluation stage: how well a run's weights, or some of its layers, predict the test text."""
 
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from pydantic import ValidationError
-from safetensors.torch import load_file
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
-from ablab.config.kinds import with_options
-from ablab.errors import UserError, reason
-from ablab.files import sha256
-from ablab.store.finished import FinishedRun, open_run
 from ablab.store.records import EvaluatedSet, Evaluation, Record, now
-from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.transformer.build import set_threads
 from ablab.transformer.data.documents.prepared import encode_tests
-from ablab.transformer.data.documents.tokenizers import TextTokenizer, load_tokenizer, save_tokenizer
-from ablab.transformer.export.transformers_layouts import to_transformers
-from ablab.transformer.language_model.build import LanguageModelBuilder
-from ablab.transformer.language_model.schema import NAME, LanguageModelArchitecture, PlannedLanguageModel
+from ablab.transformer.data.documents.tokenizers import TextTokenizer
+from ablab.transformer.language_model.build import load_language_model
+from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
 from ablab.transformer.language_model.scoring import Predicted, predicted
-from ablab.transformer.model.language_model import LanguageModel
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.training.callbacks import Callback
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A finished run's model with its selected weights, in evaluation mode, and its tokenizer."""
-
-    folder: RunFolder
-    record: Record
-    model: LanguageModel
-    tokenizer: TextTokenizer
-
-    @classmethod
-    def of(cls, folder: RunFolder, record: Record, device: torch.device) -> "LoadedModel":
-        """UserError for a run of another task or without weights, or weights that are not those it was scored with."""
-        if record.task != NAME:
-            raise UserError(f"{folder.run_id} is a run of task={record.task}; allowed: runs of task={NAME}")
-        if record.selected is None:
-            raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
-        weights = folder.checkpoints / SELECTED
-        if not weights.is_file() or sha256(weights) != record.selected.sha256:
-            raise UserError(
-                f"{weights}: gone or not the file that {folder.run_id} was scored with; allowed: that file, or the "
-                "run's train line with rerun=true"
-            )
-        tokenizer = load_tokenizer(folder.checkpoints)
-        model = LanguageModelBuilder(_architecture(record), seed=0).language_model(len(tokenizer))
-        model.load_state_dict(load_file(weights))
-        return cls(folder, record, model.to(device).eval(), tokenizer)
-
-    @classmethod
-    def named(cls, reference: str, outputs: str, device: torch.device) -> "LoadedModel":
-        """Return the run that an id, a prefix of one, a display name or a path names."""
-        run = open_run(reference, Path(outputs), key="run", selected=True)
-        return cls.of(run.folder, run.record, device)
-
-    @property
-    def context(self) -> int:
-        """The most tokens that it was trained to read."""
-        count: int = self.record.config["model"]["context"]
-        return count
-
-
-def _architecture(record: Record) -> LanguageModelArchitecture:
-    fields = LanguageModelArchitecture.model_fields
-    wanted = {name: record.settings[name] for name in fields if name in record.settings}
-    try:
-        return LanguageModelArchitecture.model_validate(with_options(LanguageModelArchitecture, wanted))
-    except ValidationError as error:
-        raise UserError(f"{record.run_id}: not an architecture of this version ({reason(error)})") from None
 
 
 class TextEvaluator:
@@ -121,13 +61,6 @@ def evaluate(planned: PlannedLanguageModel, record: Record, callbacks: Callback)
     callbacks.on_stage("evaluating")
     if (changed := other_judge(record.provenance, planned.recipe)) is not None:
         callbacks.on_message(changed)
-    opened = LoadedModel.of(planned.folder, record, set_threads(planned.config.trainer))
-    evaluator = TextEvaluator(planned, opened.tokenizer, callbacks)
-    return evaluator.evaluate(opened.model, planned.evaluation_id, planned.evaluation)
-
-
-def export(run: FinishedRun, layout: str, folder: Path) -> None:
-    """Write the selected weights as transformers reads them, and the tokenizer beside them."""
-    opened = LoadedModel.of(run.folder, run.record, torch.device("cpu"))
-    to_transformers(opened.model, layout, opened.context, opened.tokenizer.end, folder)
-    save_tokenizer(folder, opened.tokenizer)
+    model, tokenizer = load_language_model(of_run(planned.folder, record, NAME), set_threads(planned.config.trainer))
+    evaluator = TextEvaluator(planned, tokenizer, callbacks)
+    return evaluator.evaluate(model, planned.evaluation_id, planned.evaluation)

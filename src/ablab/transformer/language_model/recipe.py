@@ -3,23 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ablab.config.kinds import unasked
 from ablab.fields import SCHEMA, Role
-from ablab.transformer.config.options import DropHeadOption
+from ablab.transformer.config.recipe import recipe_of_training
 from ablab.transformer.data.documents.texts import text_of, wanted
 from ablab.transformer.language_model.schema import STACK, LanguageModelConfig
 
 
-def recipe(config: LanguageModelConfig) -> dict[str, Any]:
+def recipe(config: LanguageModelConfig, origin: str | None) -> dict[str, Any]:
     """Return everything that decides the selected weights, as plain values; settings without effect are left out."""
-    content = config.part(Role.RECIPE)
-    content["schema"] = SCHEMA
+    content = recipe_of_training(config, origin)
     content["data"] |= text_of(config.data).digests()
-    for key in unasked(config):
-        group, _, name = key.rpartition(".")
-        del content[group][name]
-    if config.model.num_heads == 1:  # the only head always stays
-        content["drophead"] = DropHeadOption(kind="none").part(Role.RECIPE)
     if "sites" in content["drophead"]:
         content["drophead"]["sites"] = [STACK]
     dropped = {STACK: content.pop("layerdrop")}
@@ -27,9 +20,6 @@ def recipe(config: LanguageModelConfig) -> dict[str, Any]:
         rates = content.pop("layerdrop_rates")
         dropped["rates"] = "uniform" if config.model.decoder_layers == 1 and rates == "linear" else rates
     content["layerdrop"] = dropped
-    content["optim"]["lr"] = config.peak_rate
-    if config.training.select == "averaged_last":
-        content["training"]["average_every"] = config.training.average_every or config.training.valid_every
     return content
 
 

@@ -7,21 +7,8 @@ from pydantic import AfterValidator, Field, InstanceOf
 
 from ablab.fields import Count, DropProbability, Group, ReadIf, as_typed
 from ablab.tasks.plan import PlannedRun
-from ablab.transformer.config.options import (
-    AttentionNormOption,
-    DropHeadOption,
-    EmbeddingOption,
-    FeedForwardOption,
-    ImportancePruning,
-    LossOption,
-    NormOption,
-    PlacementOption,
-    PositionOption,
-    Pruning,
-    RulePruning,
-    removes_heads,
-)
-from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.config.options import LossOption
+from ablab.transformer.config.training import PartsOfModel, TransformerConfig
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.documents.text_corpus import TextCorpus
 from ablab.transformer.data.documents.texts import one_side
@@ -58,7 +45,7 @@ class Stack(Group):
         return {**sizes, "encoder_layers": 0, "d_head": self.d_model // self.num_heads}
 
 
-class LanguageModelArchitecture(Group):
+class LanguageModelArchitecture(PartsOfModel):
     """The composition of a model: everything needed to load weights into it."""
 
     layerdrop: DropProbability
@@ -67,13 +54,6 @@ class LanguageModelArchitecture(Group):
         ReadIf(("layerdrop",), lambda rate: rate > 0, "layerdrop above 0"),
     ]
     model: Stack
-    norm: NormOption
-    placement: PlacementOption
-    embedding: EmbeddingOption
-    attention_norm: AttentionNormOption
-    feed_forward: FeedForwardOption
-    position: PositionOption
-    drophead: DropHeadOption
 
     @property
     def layerdrop_decoder(self) -> float:
@@ -85,15 +65,17 @@ class LanguageModelConfig(LanguageModelArchitecture, TransformerConfig):
     """All settings that decide a language model's run."""
 
     grouped: ClassVar[tuple[str, ...]] = ("layerdrop", "seed")
+    architecture: ClassVar[type[Group]] = LanguageModelArchitecture
+    unread: ClassVar[Mapping[str, str]] = {
+        "model.word_dropout": "whose tokenizers have no unknown word to put in a token's place"
+    }
 
     data: Annotated[InstanceOf[Corpus] | InstanceOf[TextCorpus], AfterValidator(one_side)]
     loss: LossOption
-    pruning: Pruning
 
     def violations(self) -> Iterator[str]:
         yield from _context(self)
         yield from _sites(self)
-        yield from _pruning(self)
         yield from super().violations()
 
     @classmethod
@@ -129,27 +111,3 @@ def _sites(config: LanguageModelConfig) -> Iterator[str]:
     sites = config.drophead.own.get("sites", [STACK])
     if sites and STACK not in sites:
         yield f"drophead.sites={as_typed(sites)}: a language model has one stack; allowed: [{STACK}]"
-
-
-def _pruning(config: LanguageModelConfig) -> Iterator[str]:
-    pruning, layers, heads = config.pruning, config.model.decoder_layers, config.model.num_heads
-    if removes_heads(pruning):
-        wanted = pruning.own["heads"] or []
-        if heads == 1:
-            yield "pruning.what=heads: model.num_heads=1 leaves none to remove; allowed: pruning.what=layers"
-        elif any(not layers <= count <= layers * heads for count in wanted):
-            yield f"pruning.heads={as_typed(wanted)}: one stays in each layer; allowed: {layers} to {layers * heads}"
-        return
-    if isinstance(pruning, ImportancePruning):
-        yield "pruning.what=layers: pruning=importance removes heads; allowed: pruning.what=heads"
-    if not isinstance(pruning, RulePruning):
-        return
-    if STACK not in pruning.curves:
-        yield f"pruning.curves={as_typed(pruning.curves)}: a language model has one stack; allowed: [{STACK}]"
-    if max(pruning.depths or [1]) > layers:
-        yield f"pruning.depths={as_typed(pruning.depths)}: more than there are; allowed: 1 to {layers}"
-    if pruning.kind == "data_driven" and not (config.layerdrop_rates == "learned" and config.layerdrop > 0):
-        yield (
-            "pruning=data_driven: keeps what training has learned to drop least; allowed with layerdrop_rates=learned "
-            "and layerdrop above 0"
-        )

@@ -9,7 +9,7 @@ from ablab.config import Composed
 from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.store.finished import FinishedRun
-from ablab.store.records import Evaluation, Record
+from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Nouns
@@ -21,6 +21,7 @@ from ablab.transformer.language_model.schema import NAME, LanguageModelConfig, P
 from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, VALID_LOSS, chosen_by
 from ablab.transformer.pruning.measures import OF_BITS, charts
 from ablab.transformer.pruning.plot import BITS, Quality
+from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.task import TransformerTask
 
 if TYPE_CHECKING:
@@ -58,9 +59,15 @@ class LanguageModelling(TransformerTask):
     )
 
     def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
-        from ablab.transformer.language_model.evaluate import export  # torch from here on
+        from ablab.transformer.build import device_of  # torch from here on
+        from ablab.transformer.data.documents.tokenizers import save_tokenizer
+        from ablab.transformer.export.transformers_layouts import to_transformers
+        from ablab.transformer.language_model.build import load_language_model
 
-        export(run, layout, folder)
+        saved = of_run(run.folder, run.record, NAME)
+        model, tokenizer = load_language_model(saved, device_of("cpu"))
+        to_transformers(model, layout, saved.architecture.model.context, tokenizer.end, folder)
+        save_tokenizer(folder, tokenizer)
 
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
         from ablab.transformer.language_model.contracts import laws  # torch from here on
@@ -82,7 +89,7 @@ class LanguageModelling(TransformerTask):
             )
 
     def recipe(self, config: LanguageModelConfig, origin: str | None) -> dict[str, Any]:
-        return recipe(config)
+        return recipe(config, origin)
 
     def evaluation(self, config: LanguageModelConfig) -> dict[str, Any]:
         return evaluation(config)
@@ -100,10 +107,10 @@ class LanguageModelling(TransformerTask):
 
         evaluate(planned, record, callbacks)
 
-    def measure_curve(self, planned: PlannedLanguageModel, record: Record, callbacks: "Callbacks") -> None:
+    def measure_curve(self, planned: PlannedLanguageModel, record: Record, callbacks: "Callbacks") -> Curve:
         from ablab.transformer.language_model.curve import prune_curve
 
-        prune_curve(planned, record, callbacks)
+        return prune_curve(planned, record, callbacks)
 
     def dry_run(self, planned: PlannedLanguageModel) -> dict[str, Any]:
         from ablab.transformer.language_model.training import try_out
@@ -134,13 +141,8 @@ class LanguageModelling(TransformerTask):
             f"{cost.tokens_per_second:,.0f} tokens/s",
         )
 
-    def next_lines(self, record: Record) -> Sequence[str]:
-        if record.selected is None:
-            return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
-        return [
-            f"Next: {program('generate')} run={record.run_id} prompt='the beginning of a text'",
-            "      the same line with seed=2, or with another norm= layerdrop= drophead=",
-        ]
+    def line_for(self, model: str) -> str:
+        return f"{program('generate')} run={model} prompt='the beginning of a text'"
 
     def charts(self, *, on_one_scale: bool) -> Mapping[str, Chart]:
         return {

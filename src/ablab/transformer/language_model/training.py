@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from ablab.config.kinds import outside_parts
 from ablab.tracking.console import Console
-from ablab.transformer.build import Trainable, check_devices, set_threads
+from ablab.transformer.build import Trainable
+from ablab.transformer.build.model import start_from
 from ablab.transformer.build.training import UNBOUNDED
 from ablab.transformer.data.documents.packing import PackedSteps
 from ablab.transformer.data.documents.prepared import PreparedText, prepare
@@ -16,6 +17,7 @@ from ablab.transformer.language_model.build import build_language_model
 from ablab.transformer.language_model.schema import LanguageModelConfig, PlannedLanguageModel
 from ablab.transformer.language_model.scoring import predicted
 from ablab.transformer.model.language_model import LanguageModel
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.dry_run import DryRun, dry_run
 from ablab.transformer.stages.train import Work
 from ablab.transformer.stages.train import prepare_training as prepare_any
@@ -40,15 +42,19 @@ class LanguageModelValidation(Validation):
 
 @dataclass
 class TextTrainable(Trainable[LanguageModelConfig]):
-    """A language model to train on prepared text."""
+    """A language model to train on prepared text. `origin`: what it starts from, if anything."""
 
     validation: ClassVar[type[Validation]] = LanguageModelValidation
 
     config: LanguageModelConfig
     prepared: PreparedText
+    origin: SavedModel | None
 
     def model(self) -> LanguageModel:
-        return build_language_model(self.config, self.prepared.manifest["vocab"])
+        model = build_language_model(self.config, self.prepared.manifest["vocab"])
+        if self.origin is not None:
+            start_from(model, self.origin)
+        return model
 
     def steps(self) -> PackedSteps:
         return PackedSteps(
@@ -111,13 +117,13 @@ def _prepare(planned: PlannedLanguageModel, console: Console) -> TextTrainable:
     prepared = prepare(planned.config.data, planned.outputs / "corpora", console.say, console.counting)
     for line in prepared.remarks():
         console.say(line)
+    if planned.origin is not None:
+        planned.origin.check_vocabulary(prepared.folder)
     planned.folder.begin(planned.recipe, outside_parts(planned.config))
-    return TextTrainable(planned.config, prepared)
+    return TextTrainable(planned.config, prepared, planned.origin)
 
 
 def try_out(planned: PlannedLanguageModel) -> DryRun:
     """Try a few steps of a run; only the prepared text is kept."""
-    config = planned.config
-    set_threads(config.trainer, processes=config.trainer.devices)
-    check_devices(config.trainer)
-    return dry_run(TextTrainable(config, prepare(config.data, planned.outputs / "corpora", lambda _: None)))
+    prepared = prepare(planned.config.data, planned.outputs / "corpora", lambda _: None)
+    return dry_run(TextTrainable(planned.config, prepared, None))

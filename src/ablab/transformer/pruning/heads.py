@@ -38,9 +38,9 @@ class Heads(NamedTuple):
 
     @classmethod
     def all_of(cls, encoder_layers: int, decoder_layers: int, num_heads: int) -> "Heads":
-        """Keep every head."""
-        heads = tuple(range(num_heads))
-        return cls(*((heads,) * layers for layers in (encoder_layers, decoder_layers, decoder_layers)))
+        """Keep every head. A decoder alone attends to no encoder."""
+        heads, crossing = tuple(range(num_heads)), decoder_layers if encoder_layers else 0
+        return cls(*((heads,) * layers for layers in (encoder_layers, decoder_layers, crossing)))
 
     @property
     def sites(self) -> dict[str, list[list[int]]]:

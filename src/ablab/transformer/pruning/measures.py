@@ -64,10 +64,7 @@ def _check_heads(heads: int, planned: PlannedRun[Any]) -> None:
         raise UserError(
             f"claims.metric={metric}: needs the curve of heads; allowed with pruning=importance or pruning.what=heads"
         )
-    encoder, decoder = model.sizes["encoder_layers"], model.decoder_layers
-    full = Heads.all_of(encoder, decoder, model.num_heads)
-    if not encoder:  # nothing to attend to
-        full = full._replace(cross=())
+    full = Heads.all_of(model.sizes["encoder_layers"], model.decoder_layers, model.num_heads)
     counts = head_counts(full, getattr(pruning, "heads", None))
     if heads not in counts:
         raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")

@@ -13,7 +13,7 @@ class Quality(NamedTuple):
     """What a curve is a curve of: a score on the test set, with its unit, digits and direction.
 
     `tested`: titles of the scores of each point on the test set, by key; `validated`: keys of those on validation;
-    `speed`: unit of the speed.
+    `speed`: unit of the speed. `close`: what a smaller model may lose of it on validation and still be called as good.
     """
 
     key: str
@@ -23,6 +23,7 @@ class Quality(NamedTuple):
     tested: Mapping[str, str]
     validated: Sequence[str]
     speed: str
+    close: float
 
     @property
     def title(self) -> str:
@@ -30,12 +31,13 @@ class Quality(NamedTuple):
         return f"test {self.unit}"
 
 
-BLEU = Quality("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s")
+BLEU = Quality("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s", 1.0)
 BITS = Quality(
     *("bits_per_byte", "bits per byte", 4, False),
     {"bits_per_byte": "test bits per byte", "loss": "test loss"},
     ("loss", "bits_per_byte"),
     "texts/s",
+    0.02,
 )
 
 

@@ -8,16 +8,16 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ablab.config.kinds import with_options
-from ablab.config.schema import DEFAULT
+from ablab.config.schema import DEFAULT, schema_of
 from ablab.errors import MissingPartError, UserError, reason
-from ablab.fields import SCHEMA
+from ablab.fields import SCHEMA, Group
 from ablab.files import read_json, sha256
 from ablab.store.finished import open_run
 from ablab.store.former import reshaped
 from ablab.store.records import Record, Strict, of_older_schema
-from ablab.store.run_folder import CARD, SELECTED, RunFolder
+from ablab.store.run_folder import CARD, SELECTED, RunFolder, model_files
 from ablab.transformer.config.former import of_schema_1
-from ablab.transformer.config.schema import Architecture
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, extra_tokens
 
 PRUNED = "model.safetensors"
@@ -47,7 +47,9 @@ class ModelCard(Strict):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """The weights, tokenizers and architecture of a model. `former`: a warning if they have an older schema.
+    """The weights, tokenizers and architecture of a model, the fields of its task's `TransformerConfig.architecture`.
+
+    `former`: a warning if they have an older schema.
 
     `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
     file of weights when it was written; None where that was not recorded. `lowercase`: it was trained on lower case.
@@ -56,7 +58,7 @@ class SavedModel:
 
     name: str
     weights: Path
-    architecture: Architecture
+    architecture: Any
     sha256: str | None
     former: str | None = None
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
@@ -80,26 +82,34 @@ class SavedModel:
                 "the file as it was written, or the run's train line with rerun=true"
             )
 
+    def check_vocabulary(self, folder: Path) -> None:
+        """Raise UserError unless its tokenizers are those of prepared data: weights are valid for their own alone."""
+        theirs, ours = ({path.name: sha256(path) for path in model_files(each)} for each in (self.tokenizers, folder))
+        if theirs != ours:
+            raise UserError(
+                f"init_from={self.name}: its vocabulary is another; allowed: a model trained on the same data.*"
+            )
 
-def find_model(reference: str, outputs: Path, *, key: str = "run") -> SavedModel:
+
+def find_model(reference: str, outputs: Path, *, key: str = "run", task: str = DEFAULT) -> SavedModel:
     """Return the model that a path to a pruned model, or any reference to a run, names; UserError if there is none."""
     folder = Path(reference)
     run = None if (folder / CARD).exists() else open_run(reference, outputs, key=key, selected=True)
     try:
-        return of_card(folder) if run is None else of_run(run.folder, run.record)
+        return of_card(folder, task) if run is None else of_run(run.folder, run.record, task)
     except UserError as error:
         raise UserError(f"{key}={reference}: {error}") from None
 
 
-def of_run(folder: RunFolder, record: Record) -> SavedModel:
-    """Return the selected weights of a run; UserError if it diverged or its weights are gone."""
-    if record.task != DEFAULT:
-        raise UserError(f"{folder.run_id} is a run of task={record.task}; allowed: runs of task={DEFAULT}")
+def of_run(folder: RunFolder, record: Record, task: str = DEFAULT) -> SavedModel:
+    """Return the selected weights of a run; UserError if it is of another task or diverged, or they are gone."""
+    if record.task != task:
+        raise UserError(f"{folder.run_id} is a run of task={record.task}; allowed: runs of task={task}")
     if record.selected is None:
         raise UserError(f"{folder.run_id} diverged ({record.reason}); it has no weights to use")
     weights = _there(folder.checkpoints / SELECTED)
     try:
-        architecture = _architecture(record.settings, folder.path)
+        architecture = _architecture(record.settings, task, folder.path)
     except MissingPartError as error:
         origin = folder.origin_of(error.group)
         raise UserError(f"{folder.run_id}: {error}; it came from {origin}; {folder.parts} keeps its source") from None
@@ -114,26 +124,60 @@ def of_run(folder: RunFolder, record: Record) -> SavedModel:
     )
 
 
-def of_card(folder: Path) -> SavedModel:
+def of_card(folder: Path, task: str = DEFAULT) -> SavedModel:
     """Return the pruned model in this folder; UserError if its description cannot be read or its weights are gone."""
     try:
         content = read_json(folder / CARD)
         card = ModelCard.model_validate(reshaped(ModelCard.__name__, content) or content)
     except ValueError as error:
         raise UserError(f"{folder / CARD}: cannot be read ({str(error).splitlines()[0]})") from None
+    if (own := card.recipe.get("task", {}).get("kind", DEFAULT)) != task:
+        raise UserError(f"{folder} is a model of task={own}; allowed: models of task={task}")
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
     former = of_older_schema(card.name, card.schema_version)
     weights = _there(folder / PRUNED)
     return SavedModel(
         card.name,
         weights,
-        _architecture(architecture, folder),
+        _architecture(architecture, task, folder),
         card.sha256,
         former,
         card.heads,
         lowercase=_is_lowercase(card.recipe),
         extra_tokens=_extra_tokens(card.recipe),
     )
+
+
+def origin_of(config: TransformerConfig) -> SavedModel | None:
+    """Return the model that training starts from, or None; UserError if its architecture does not fit."""
+    if config.init_from is None:
+        return None
+    saved = find_model(config.init_from, Path(config.outputs), key="init_from", task=config.task.kind)
+    if saved.heads is not None:
+        raise UserError(
+            f"init_from={config.init_from}: heads were removed from it, and model.num_heads is one number for every "
+            "attention; allowed: a run, or a model that layers were removed from"
+        )
+    sizes = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+    for key in (*sizes, "tie", "attention_bias", "output_bias"):
+        if not hasattr(config.model, key):
+            continue
+        theirs, ours = getattr(saved.architecture.model, key), getattr(config.model, key)
+        if theirs != ours:
+            raise UserError(f"init_from={config.init_from}: its model.{key} is {theirs}, not {ours}; allowed: {theirs}")
+    for group in ("norm", "placement", "embedding", "attention_norm", "feed_forward", "position"):
+        theirs, ours = getattr(saved.architecture, group), getattr(config, group)
+        if theirs != ours:
+            raise UserError(
+                f"init_from={config.init_from}: its {group} is {_differing(theirs, ours)}; allowed: the same"
+            )
+    return saved
+
+
+def _differing(theirs: Group, ours: Group) -> str:
+    there, here = theirs.model_dump(), ours.model_dump()
+    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+    return ", ".join(f"{key}={there.get(key)}, not {here.get(key)}" for key in keys)
 
 
 def as_read(saved: SavedModel, sentences: Sequence[str]) -> list[str]:
@@ -157,10 +201,13 @@ def _there(weights: Path) -> Path:
     return weights
 
 
-def _architecture(values: dict[str, Any], where: Path) -> Architecture:
-    wanted = {name: values[name] for name in Architecture.model_fields if name in values}
+def _architecture(values: dict[str, Any], task: str, where: Path) -> Group:
+    schema = schema_of(task)
+    assert issubclass(schema, TransformerConfig)
+    kind = schema.architecture
+    wanted = {name: values[name] for name in kind.model_fields if name in values}
     try:
-        return Architecture.model_validate(with_options(Architecture, wanted))
+        return kind.model_validate(with_options(kind, wanted))
     except ValidationError as error:
         raise UserError(f"{where}: not an architecture of this version ({reason(error)})") from None
     except MissingPartError:

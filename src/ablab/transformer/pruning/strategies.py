@@ -156,6 +156,13 @@ class DataDriven(Rule):
         return tuple(sorted(sorted(range(depth), key=lambda layer: (rates[layer], layer))[:keep]))
 
 
+def curves_of(names: Sequence[str], full: Depths) -> list[str]:
+    """Return the curves of these names that a model has: one of `both` stacks needs two."""
+    stacks = [stack for stack in STACKS if getattr(full, stack)]
+    has = {*stacks, "both"} if len(stacks) > 1 else {*stacks}
+    return [name for name in dict.fromkeys(names) if name in has]
+
+
 def targets(curve: str, full: Depths, depths: Sequence[int] | None) -> list[Depths]:
     """Return the target depths from the full model down.
 

@@ -13,7 +13,7 @@ from ablab.code.code import code_digest
 from ablab.errors import UserError
 from ablab.files import read_json, sha256, write_json
 from ablab.store.records import Curve, Point, now
-from ablab.store.run_folder import CARD, RunFolder
+from ablab.store.run_folder import CARD, RunFolder, model_files
 from ablab.transformer.model.heads import SITES, fewer, with_heads
 from ablab.transformer.model.transformer import AnyTokenModel
 from ablab.transformer.pruning.heads import Heads
@@ -70,9 +70,10 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
     as exports, stays.
     """
     kept = kept_at(point)
-    place = folder.pruned / kept.name
+    name = kept.name.removeprefix("encoder_")  # a stack that the model lacks
+    place = folder.pruned / name
     folder.pruned.mkdir(exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.pruned, prefix=f".{kept.name}."))
+    made = Path(tempfile.mkdtemp(dir=folder.pruned, prefix=f".{name}."))
     try:
         full = load_file(whole.weights)
         if isinstance(kept, Heads):
@@ -80,10 +81,10 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
         else:
             weights = prune_weights(full, kept)
         save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / PRUNED)
-        for tokenizer in ("src.model", "tgt.model"):
-            shutil.copy(whole.tokenizers / tokenizer, made / tokenizer)
+        for tokenizer in model_files(whole.tokenizers):
+            shutil.copy(tokenizer, made / tokenizer.name)
         digest = sha256(made / PRUNED)
-        write_json(made / CARD, _card(folder, whole, curve, point, kept, digest).model_dump())
+        write_json(made / CARD, _card(folder, whole, curve, point, name, digest).model_dump())
         if _has_weights(place, digest):
             for file in made.iterdir():
                 file.replace(place / file.name)
@@ -112,15 +113,17 @@ def kept_at(point: Point) -> Kept | Heads:
 
 
 def _card(
-    folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, kept: Kept | Heads, weights_digest: str
+    folder: RunFolder, whole: SavedModel, curve: Curve, point: Point, name: str, weights_digest: str
 ) -> ModelCard:
     architecture = whole.architecture.model_dump(serialize_as_any=True)
     recipe = folder.recipe()
-    architecture["model"] |= {"encoder_layers": len(point.encoder), "decoder_layers": len(point.decoder)}
+    remaining = {"encoder": point.encoder, "decoder": point.decoder}
+    sizes = {f"{stack}_layers": len(layers) for stack, layers in remaining.items()}
+    architecture["model"] |= {key: size for key, size in sizes.items() if key in architecture["model"]}
     return ModelCard(
-        name=f"{folder.run_id}/{kept.name}",
+        name=f"{folder.run_id}/{name}",
         architecture=architecture,
-        kept={"encoder": point.encoder, "decoder": point.decoder},
+        kept=remaining,
         heads=point.heads,
         chosen_by=curve.label,
         run_id=folder.run_id,

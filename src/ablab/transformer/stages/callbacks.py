@@ -1,7 +1,7 @@
 """The callbacks that runs of every task have: metrics file, heartbeat, tracker, a search's early stop."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import SELECTED, RunFolder, model_files
+from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
+from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.pruning.curve_files import columns, rows, stem
 from ablab.transformer.pruning.plot import HEADS, lines_of, quality_at, remaining
@@ -190,3 +192,11 @@ def run_callbacks(
             CurveCallback(tracker),
         ]
     )
+
+
+@contextmanager
+def callbacks_after_training(planned: PlannedRun[Any], console: Console) -> Iterator[Callbacks]:
+    """Open the tracker of a finished run that is pruned or analysed; yield the callbacks for it and the console."""
+    with open_tracker(planned, console.say) as tracker:
+        tracking = TrackerCallback(tracker, planned.folder.metrics), CurveCallback(tracker)
+        yield Callbacks([ConsoleCallback(console), *tracking])

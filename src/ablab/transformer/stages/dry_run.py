@@ -8,7 +8,16 @@ from typing import Any
 
 import torch
 
-from ablab.transformer.build import Trainable, build_checkpoints, build_ends, build_objective, limit, trainer_options
+from ablab.transformer.build import (
+    Trainable,
+    build_checkpoints,
+    build_ends,
+    build_objective,
+    check_devices,
+    limit,
+    set_threads,
+    trainer_options,
+)
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.distributed import FirstOfMany
@@ -53,6 +62,8 @@ def dry_run(trainable: Trainable[Any], steps: int = STEPS) -> DryRun:
     Of several devices, only the first computes its share, so that the time excludes the cost of adding gradients up.
     """
     config = trainable.config
+    set_threads(config.trainer, processes=config.trainer.devices)
+    check_devices(config.trainer)
     model, state, clock = trainable.model(), TrainingState(kind=trainable.validation), _Clock()
     batches = limit(trainable.steps(), config)
     whole = build_ends(config, batches).total_steps

@@ -20,7 +20,7 @@ from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
-from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, targets
+from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, curves_of, targets
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
@@ -146,10 +146,11 @@ class Bench(abc.ABC):
                 return [("heads", kept) for kept in heads(whole, head_counts(whole, pruning.own["heads"]))]
             assert isinstance(pruning, RulePruning)
             full = whole.depths
-            curves = [name for name in dict.fromkeys(pruning.curves) if name in (*self.model.stacks, "both")]
-            if len(self.model.stacks) == 1:
-                curves = [name for name in curves if name != "both"]
-            wanted = [(name, target) for name in curves for target in targets(name, full, pruning.depths)]
+            wanted = [
+                (name, target)
+                for name in curves_of(pruning.curves, full)
+                for target in targets(name, full, pruning.depths)
+            ]
             strategy = build_strategy(pruning, self.model, self.validated)
             return [(name, strategy(full, target)) for name, target in wanted]
 

@@ -15,6 +15,7 @@ from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.pruning.curve_files import curve_table, notes_on_curve
 from ablab.transformer.pruning.measures import check_measured, of_curve
 from ablab.transformer.pruning.plot import Quality, draw, lines_of
+from ablab.transformer.pruning.saved_model import SavedModel, origin_of
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -40,6 +41,19 @@ class TransformerTask(Task):
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator[Any]:
         """Yield the laws of the parts of these groups; `line` describes a short run that is stopped and continued."""
         raise NotImplementedError
+
+    def line_for(self, model: str) -> str:
+        """Return a line to type that uses a model, a run or a pruned one."""
+        raise NotImplementedError
+
+    def next_lines(self, record: Record) -> Sequence[str]:
+        if record.selected is None:
+            return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
+        again = "      the same line with seed=2, or with another norm= layerdrop= drophead="
+        return [f"Next: {self.line_for(record.run_id)}", again]
+
+    def origin(self, config: TransformerConfig) -> SavedModel | None:
+        return origin_of(config)
 
     def first_and_last_step(self, config: TransformerConfig) -> tuple[int | None, int | None]:
         return config.training.valid_every, config.training.max_steps

@@ -1,23 +1,16 @@
-"""The callbacks that only translation runs have: attention maps, and those after training."""
+"""The callback that only translation runs have: attention maps during training."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice, write_artefact
-from ablab.tracking.console import Console
-from ablab.tracking.open import open_tracker
 from ablab.transformer.analysis import cross_attention, draw_attention
-from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import collate
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.model.transformer import Transformer
-from ablab.transformer.stages.callbacks import CurveCallback, TrackerCallback
-from ablab.transformer.stages.console_callback import ConsoleCallback
-from ablab.transformer.training.callbacks import Callback, Callbacks
+from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.training.validation import Samples, Validation
 
@@ -80,11 +73,3 @@ class AttentionMapCallback(Callback):
             draw_attention(weights, self.rows, self.columns, path, title)
             self._undrawn = None
         return path
-
-
-@contextmanager
-def callbacks_after_training(planned: PlannedTranslation, console: Console) -> Iterator[Callbacks]:
-    """Open the tracker of a finished run that is pruned or analysed; yield the callbacks for it and the console."""
-    with open_tracker(planned, console.say) as tracker:
-        tracking = TrackerCallback(tracker, planned.folder.metrics), CurveCallback(tracker)
-        yield Callbacks([ConsoleCallback(console), *tracking])

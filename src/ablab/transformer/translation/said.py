@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ablab.store.records import Evaluation, Record
-from ablab.text import duration, program
+from ablab.text import duration
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
@@ -72,13 +72,3 @@ def _how_selected(steps: Sequence[int]) -> str:
     if len(steps) == 1:
         return f"step {steps[0]}"
     return f"mean of steps {', '.join(str(step) for step in steps)}"
-
-
-def next_lines(record: Record) -> list[str]:
-    """Return what can be done with the run."""
-    if record.selected is None:
-        return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
-    return [
-        f"Next: echo 'a sentence' | {program('translate')} run={record.run_id}",
-        "      the same line with seed=2, or with another norm= layerdrop= drophead=",
-    ]

@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ablab.config import Composed
-from ablab.store.records import Evaluation, Record
+from ablab.errors import UserError
+from ablab.fields import SCHEMA, flatten
+from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Recipe, Scores
 from ablab.tasks.task import Chart, Example, Nouns
+from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.transformer.config.recipe import curve, evaluation, recipe
-from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.measures import OF_CURVES, charts
 from ablab.transformer.pruning.plot import BLEU, Quality
-from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.task import TransformerTask
-from ablab.transformer.translation import planning, said, texts
+from ablab.transformer.translation import said, texts
 from ablab.transformer.translation.scores import (
     COSTS,
     NATS,
@@ -73,13 +75,23 @@ class Translation(TransformerTask):
         config.data.check()
 
     def check_asked(self, composed: Composed) -> None:
-        planning.check_asked(composed)
+        (composed.asked or settings_of_translation(composed.config).data).check_pairs()
 
     def check_reopened(self, config: TranslationConfig, folder: RunFolder, record: Record) -> None:
-        planning.check_reopened(config, folder, record)
-
-    def origin(self, config: TranslationConfig) -> SavedModel | None:
-        return planning.origin_of(config)
+        """Raise UserError where the text is not the one that the run was trained on: its tokenizers would not fit."""
+        config.data.check()
+        known, digests = flatten(folder.recipe()), config.data.digests()
+        if record.schema_version == SCHEMA and known.get("data.digest") != digests["digest"]:
+            raise UserError(
+                f"{folder.run_id}: the text that data.* names is not what it was trained on; allowed: the same "
+                "sentences (a relative path is looked up from the present folder; a corpus that a package makes, by "
+                "the same version)"
+            )
+        if known.get("data.dropped") != digests.get("dropped"):
+            raise UserError(
+                f"{folder.run_id}: data.overlap=drop left the sentences of another test set out of its training; "
+                "allowed: the test set that it was trained with"
+            )
 
     def recipe(self, config: TranslationConfig, origin: str | None) -> dict[str, Any]:
         return recipe(config, origin)
@@ -100,10 +112,10 @@ class Translation(TransformerTask):
 
         evaluate(planned, record, callbacks)
 
-    def measure_curve(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
+    def measure_curve(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> Curve:
         from ablab.transformer.translation.prune_curve import prune_curve
 
-        prune_curve(planned, record, callbacks)
+        return prune_curve(planned, record, callbacks)
 
     def outputs_for(self, folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
         return translated(folder, inputs, **settings)
@@ -119,8 +131,8 @@ class Translation(TransformerTask):
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         return said.rows_of(record, evaluation)
 
-    def next_lines(self, record: Record) -> Sequence[str]:
-        return said.next_lines(record)
+    def line_for(self, model: str) -> str:
+        return f"echo 'a sentence' | {program('translate')} run={model}"
 
     def scored_again(self, evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
         return texts.scored_again(evaluation, folder)

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ablab.config.kinds import outside_parts
-from ablab.errors import UserError
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.console import Console
-from ablab.transformer.build import Trainable, build_model, check_devices, set_threads
+from ablab.transformer.build import Trainable, build_model
 from ablab.transformer.build.model import start_from
 from ablab.transformer.build.training import UNBOUNDED
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
@@ -17,7 +16,7 @@ from ablab.transformer.data.ceiling import remarks
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.transformer.data.steps import TrainingSteps
-from ablab.transformer.data.tokenizer import load_tokenizers, save_tokenizers
+from ablab.transformer.data.tokenizer import save_tokenizers
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.dry_run import DryRun, dry_run
@@ -100,11 +99,8 @@ def prepare_training(planned: PlannedTranslation, console: Console) -> Work:
 
 def try_out(planned: PlannedTranslation) -> DryRun:
     """Try a few steps of a run; only the prepared corpus is kept."""
-    config = planned.config
-    set_threads(config.trainer, processes=config.trainer.devices)
-    check_devices(config.trainer)
-    prepared = prepare(config.data, planned.outputs / "corpora", lambda _: None)
-    return dry_run(TranslationTrainable(config, prepared, None))
+    prepared = prepare(planned.config.data, planned.outputs / "corpora", lambda _: None)
+    return dry_run(TranslationTrainable(planned.config, prepared, None))
 
 
 def _prepare(planned: PlannedTranslation, console: Console) -> TranslationTrainable:
@@ -120,7 +116,7 @@ def _prepare(planned: PlannedTranslation, console: Console) -> TranslationTraina
     for line in remarks(config.data, prepared.manifest):
         console.say(line)
     if planned.origin is not None:
-        _check_vocabulary(planned.origin, prepared)
+        planned.origin.check_vocabulary(prepared.folder)
     planned.folder.begin(planned.recipe, outside_parts(config))
     if prepared.overlap is not None and (told := prepared.overlap.told("validation", "training")) is not None:
         console.say(f"{told} (data.overlap=drop leaves such pairs out of training)")
@@ -132,12 +128,3 @@ def shrunk_line(corpus: Corpus, asked: Corpus, prepared: Prepared) -> str:
     vocab = " and ".join(f"{size:,}" for size in dict.fromkeys(prepared.manifest["vocab"]))
     shrunk = f", and a vocabulary of {vocab} in place of {asked.vocab_size:,}" if asked.is_read("vocab_size") else ""
     return f"smoke: {corpus.train_pairs:,} pairs at most{shrunk}"
-
-
-def _check_vocabulary(origin: SavedModel, prepared: Prepared) -> None:
-    """Refuse weights of another vocabulary: weights are valid only for the subwords they were trained on."""
-    theirs = load_tokenizers(origin.tokenizers)
-    if any(a.model != b.model for a, b in zip(theirs, prepared.tokenizers, strict=True)):
-        raise UserError(
-            f"init_from={origin.name}: its vocabulary is another; allowed: a model trained on the same data.* settings"
-        )

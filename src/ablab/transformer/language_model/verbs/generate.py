@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ablab.config.compose import idle
 from ablab.errors import UserError
 from ablab.store.records import Strict
 from ablab.tasks.verbs import read_words, say_json
+from ablab.transformer.language_model.schema import NAME
 from ablab.transformer.language_model.verbs.options import GenerateOptions
+from ablab.transformer.pruning.saved_model import find_model
 
 
 class Generated(Strict):
@@ -27,15 +30,15 @@ def generate(arguments: Sequence[str]) -> int:
 
     from ablab.transformer.build import device_of  # torch from here on
     from ablab.transformer.decoding.sampling import continuations
-    from ablab.transformer.language_model.evaluate import LoadedModel
+    from ablab.transformer.language_model.build import load_language_model
 
-    opened = LoadedModel.named(options.run, options.outputs, device_of(options.device))
-    tokenizer = opened.tokenizer
+    saved = find_model(options.run, Path(options.outputs), task=NAME)
+    model, tokenizer = load_language_model(saved, device_of(options.device))
     found = continuations(
-        opened.model,
+        model,
         [tokenizer.end, *tokenizer.encode(options.prompt).tolist()],
         tokenizer.end,
-        opened.context,
+        saved.architecture.model.context,
         samples=options.samples,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
@@ -44,7 +47,7 @@ def generate(arguments: Sequence[str]) -> int:
     )
     texts = [tokenizer.decode(ids) for ids in found]
     if options.format == "json":
-        say_json(Generated(run=opened.folder.run_id, prompt=options.prompt, continuations=texts))
+        say_json(Generated(run=saved.name, prompt=options.prompt, continuations=texts))
     else:
         sys.stdout.write("\n----\n".join(f"{options.prompt}{text}" for text in texts) + "\n")
     return 0

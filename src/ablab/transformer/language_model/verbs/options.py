@@ -21,7 +21,8 @@ class GenerateOptions(Options):
     output = "ablab.transformer.language_model.verbs.generate.Generated"
 
     run: str
-    """a finished run of task=language_model: its id, a prefix of its id, its display name, or its path"""
+    """a finished run of task=language_model: its id, a prefix of its id, its display name, or its path; or the path
+    of a pruned model"""
     prompt: str = ""
     """beginning of the text; empty: the model begins a document of its own"""
     temperature: NonNegative = 1.0

@@ -101,8 +101,8 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
     with locked(folder):
         lacking = missing(one.planned, one.wanted)
         if lacking:
+            from ablab.transformer.stages.callbacks import callbacks_after_training
             from ablab.transformer.translation.analyse import add_artefacts
-            from ablab.transformer.translation.callbacks import callbacks_after_training
 
             with callbacks_after_training(one.planned, console) as callbacks:
                 add_artefacts(one.planned, one.record, lacking, callbacks)

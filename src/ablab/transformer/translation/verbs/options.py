@@ -12,7 +12,7 @@ from ablab.tasks.verbs import ListedGroup, Options
 def _save(value: str) -> str:
     if value not in ("auto", "none") and not re.fullmatch(r"\d+(\+\d+)?", value):
         raise ValueError(
-            "allowed: auto, none, or encoder+decoder layers, such as 6+3, or a number of heads, such as 24"
+            "allowed: auto, none, or encoder+decoder layers, such as 6+3, or a number of layers or heads, such as 24"
         )
     return value
 
@@ -26,8 +26,8 @@ def _picture(value: str) -> str:
 class PruneOptions(Options):
     """Measure how quality falls as layers or heads are removed, and save a smaller model.
 
-    Measures test BLEU, chrF, validation loss and decoding speed with fewer and fewer layers or heads. The layers or
-    heads are chosen on validation or by a rule. Nothing is trained, and nothing is measured twice.
+    Measures the scores of the test set, the validation loss and the speed with fewer and fewer layers or heads. These
+    are chosen on validation or by a rule. Nothing is trained, and nothing is measured twice.
     """
 
     usage = (
@@ -44,8 +44,9 @@ class PruneOptions(Options):
     """several finished runs, by id, prefix or path, separated by commas: each gets its curve, and one picture shows
     all"""
     save: Annotated[str, AfterValidator(_save)] = "auto"
-    """model to save in the run's folder: auto (the smallest within 1 BLEU of the full one on validation), none,
-    encoder+decoder layers such as 6+3, or a number of heads such as 24"""
+    """model to save in the run's folder: auto (the smallest within 1 BLEU, or 0.02 bits per byte, of the full one on
+    validation), none, encoder+decoder layers such as 6+3, layers of a language model such as 3, or a number of heads
+    such as 24"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
     """file for the picture of several runs, a .png; a .csv is written next to it"""
     format: Literal["text", "json"] = "text"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from ablab.config.groups import default_choices
 from ablab.errors import UserError
@@ -10,22 +11,24 @@ from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
 from ablab.store.run_folder import CARD, model_files
-from ablab.tasks.plan import reopened
+from ablab.tasks.plan import PlannedRun, reopened
+from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
-from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 from ablab.transformer.config.options import RulePruning, removes_heads
-from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, plan_of_translation
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.pruning.curve_files import Pruned, comparable, draw_several, picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, head_counts
-from ablab.transformer.pruning.plot import remaining
+from ablab.transformer.pruning.plot import quality_at, remaining
 from ablab.transformer.pruning.saved_model import PRUNED, of_run
-from ablab.transformer.pruning.strategies import Depths, targets
+from ablab.transformer.pruning.strategies import Depths, curves_of, targets
+from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation.verbs.options import PruneOptions
 
-TOLERANCE = 1.0
-"""Loss of validation BLEU that `save=auto` accepts."""
+Planned = PlannedRun[TransformerConfig]
+
+ALLOWED = "allowed: runs of task=translation, task=language_model"
 
 
 class PrunedRun(Strict):
@@ -70,17 +73,20 @@ def prune(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _reopened(run: FinishedRun, words: Sequence[str]) -> PlannedTranslation:
+def _reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
+    task = task_named(run.record.task)
+    if not isinstance(task, TransformerTask):
+        raise UserError(f"{run.run_id} is a run of task={run.record.task}, whose models are not known; {ALLOWED}")
     if "pruning=none" in words:
         raise UserError(f"pruning=none: {run.run_id} gets no curve; allowed: any other option of pruning")
     if run.record.settings.get("pruning", {}).get("kind") == "none" and not any(
         word.startswith("pruning=") for word in words
     ):
         words = [f"pruning={default_choices()['pruning']}", *words]  # the run was trained without a curve
-    return plan_of_translation(reopened(run, words))
+    return cast(Planned, reopened(run, words))
 
 
-def _check(opened: Sequence[tuple[PlannedTranslation, Record]], options: PruneOptions) -> None:
+def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> None:
     """Check, before any measurement, that the points can be saved and the runs drawn in one picture."""
     if options.save not in ("auto", "none"):
         for planned, _ in opened:
@@ -93,18 +99,24 @@ def _check(opened: Sequence[tuple[PlannedTranslation, Record]], options: PruneOp
         raise UserError(f"runs={runs}: their test sets or searches differ; allowed: one test set, one search")
 
 
-def _shapes(config: TranslationConfig) -> Iterator[str]:
-    full = Depths(config.model.encoder_layers, config.model.decoder_layers)
+def _shapes(config: TransformerConfig) -> Iterator[str]:
+    full = Depths(config.sizes["encoder_layers"], config.sizes["decoder_layers"])
     pruning = config.pruning
     if removes_heads(pruning):
-        yield from map(str, head_counts(Heads.all_of(*full, config.model.num_heads), pruning.own["heads"]))
+        whole = Heads.all_of(*full, config.sizes["num_heads"])
+        yield from map(str, head_counts(whole, pruning.own["heads"]))
         return
     assert isinstance(pruning, RulePruning)
-    for name in pruning.curves:
-        yield from (f"{target.encoder}+{target.decoder}" for target in targets(name, full, pruning.depths))
+    for name in curves_of(pruning.curves, full):
+        yield from (_layers(*target) for target in targets(name, full, pruning.depths))
 
 
-def _curve(planned: PlannedTranslation, record: Record, console: Console) -> Curve:
+def _layers(encoder: int, decoder: int) -> str:
+    """Return what `save` calls so many layers: `6+3`, or `3` of a model with one stack."""
+    return f"{encoder}+{decoder}" if encoder else str(decoder)
+
+
+def _curve(planned: Planned, record: Record, console: Console) -> Curve:
     with locked(planned.folder):
         planned.folder.tidy()
         known = planned.folder.curve(planned.curve_id)
@@ -112,45 +124,56 @@ def _curve(planned: PlannedTranslation, record: Record, console: Console) -> Cur
             console.say(f"{planned.run_id} {known.label} was measured on {known.ended[:10]}: nothing is measured again")
             write_artefacts(planned.folder, known, record.name)  # other curves may be new
             return known
-        from ablab.transformer.translation.callbacks import callbacks_after_training
-        from ablab.transformer.translation.prune_curve import prune_curve
+        from ablab.transformer.stages.callbacks import callbacks_after_training
 
         with callbacks_after_training(planned, console) as callbacks:
-            return prune_curve(planned, record, callbacks)
+            curve: Curve = planned.task.measure_curve(planned, record, callbacks)
+            return curve
 
 
 def _save(
-    planned: PlannedTranslation, record: Record, curve: Curve, wanted: str, console: Console
+    planned: Planned, record: Record, curve: Curve, wanted: str, console: Console
 ) -> tuple[Path | None, list[str]]:
     """Save the requested model; return its folder, if any, and lines about the result and the next command."""
     if wanted == "none":
         return None, []
-    point = _smallest_within(curve, TOLERANCE) if wanted == "auto" else _of_shape(curve, wanted)
+    point = _smallest_within(curve) if wanted == "auto" else _of_shape(curve, wanted)
     if point is None:
-        whole = curve.points[0].valid["bleu"]
-        why = (
-            f"No pruned model keeps its validation BLEU within {TOLERANCE:g} of the full one's"
-            if whole > TOLERANCE
-            else f"The full model's validation BLEU is {whole:.2f}, which no model is far below"
-        )
-        return None, [
-            f"{why}: none is saved (save={'heads' if curve.of_heads else 'encoder+decoder'} saves any of the table, "
-            f"such as save={_shape(curve.points[-1])})"
-        ]
+        return None, [_why_none(curve)]
     from ablab.transformer.pruning.surgery import save_pruned
 
+    assert isinstance(planned.task, TransformerTask)
     with locked(planned.folder):
-        place = save_pruned(planned.folder, of_run(planned.folder, record), curve, point)
+        whole = of_run(planned.folder, record, record.task)
+        place = save_pruned(planned.folder, whole, curve, point)
         _track(planned, place, console)
-    full, what = curve.points[0], "heads" if curve.of_heads else "layers"
+    full, what, quality = curve.points[0], "heads" if curve.of_heads else "layers", quality_at(point)
+    kept, all_of_it = (f"{one.valid[quality.key]:.{quality.digits}f}" for one in (point, full))
     return place, [
-        f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation BLEU "
-        f"{point.valid['bleu']:.2f} of {full.valid['bleu']:.2f}",
-        f"Next: echo 'a sentence' | {program('translate')} run={place}",
+        f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation "
+        f"{quality.unit} {kept} of {all_of_it}",
+        f"Next: {planned.task.line_for(str(place))}",
     ]
 
 
-def _track(planned: PlannedTranslation, place: Path, console: Console) -> None:
+def _why_none(curve: Curve) -> str:
+    quality, whole = quality_at(curve.points[0]), curve.points[0].valid
+    why = (
+        f"The full model's validation {quality.unit} is {whole[quality.key]:.2f}, which no model is far below"
+        if _is_near_nothing(curve)
+        else f"No pruned model keeps its validation {quality.unit} within {quality.close:g} of the full one's"
+    )
+    any_of = "heads" if curve.of_heads else "layers" if not curve.points[0].encoder else "encoder+decoder"
+    return f"{why}: none is saved (save={any_of} saves any of the table, such as save={_shape(curve.points[-1])})"
+
+
+def _is_near_nothing(curve: Curve) -> bool:
+    """Return whether the full model's score is so near the worst one that it cannot choose, as a BLEU of 0."""
+    quality = quality_at(curve.points[0])
+    return quality.higher_is_better and curve.points[0].valid[quality.key] <= quality.close
+
+
+def _track(planned: Planned, place: Path, console: Console) -> None:
     """Let the tracker store a saved model, if the user wants it."""
     if not planned.config.logger.stores("pruned"):
         return
@@ -159,20 +182,22 @@ def _track(planned: PlannedTranslation, place: Path, console: Console) -> None:
 
 
 def _shape(point: Point) -> str:
-    """Return what `save` calls the point: `4+3` layers, or a number of heads."""
+    """Return what `save` calls the point: its layers, or a number of heads."""
     if point.heads is not None:
         return str(remaining(point))
-    return f"{len(point.encoder)}+{len(point.decoder)}"
+    return _layers(len(point.encoder), len(point.decoder))
 
 
-def _smallest_within(curve: Curve, tolerance: float) -> Point | None:
-    """Choose by validation alone: the test set must not affect the choice. A BLEU near 0 cannot choose."""
-    full = curve.points[0]
-    if full.valid["bleu"] <= tolerance:
+def _smallest_within(curve: Curve) -> Point | None:
+    """Choose by validation alone: the test set must not affect the choice."""
+    if _is_near_nothing(curve):
         return None
-    least = full.valid["bleu"] - tolerance
-    good = [point for point in curve.points if point.valid["bleu"] >= least and point.parameters < full.parameters]
-    return min(good, key=lambda point: (point.parameters, -point.valid["bleu"]), default=None)
+    full, quality = curve.points[0], quality_at(curve.points[0])
+    sign = 1 if quality.higher_is_better else -1
+    least = sign * full.valid[quality.key] - quality.close
+    good = [point for point in curve.points if sign * point.valid[quality.key] >= least]
+    smaller = [point for point in good if point.parameters < full.parameters]
+    return min(smaller, key=lambda point: (point.parameters, -sign * point.valid[quality.key]), default=None)
 
 
 def _of_shape(curve: Curve, wanted: str) -> Point:
@@ -180,7 +205,7 @@ def _of_shape(curve: Curve, wanted: str) -> Point:
 
 
 def _draw(
-    opened: Sequence[tuple[PlannedTranslation, Record]],
+    opened: Sequence[tuple[Planned, Record]],
     curves: Sequence[Curve],
     options: PruneOptions,
     console: Console,
