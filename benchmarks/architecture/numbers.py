@@ -19,10 +19,10 @@ LIMITS: Mapping[str, int] = {
     "files over 12 lines": 357,
     "lines": 56_610,
     "entries at the top": 24,
-    "arrows between rooms": 229,
+    "arrows between rooms": 231,
     "floors": 12,
     "files that name a score": 23,
-    "modules with one importer": 59,
+    "modules with one importer": 60,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }

@@ -15,7 +15,7 @@ from ablab.store.records import Record
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.tasks.plan import Planned
-from ablab.transformer.translation.analyses import Wanted, missing
+from ablab.transformer.stages.asked import Wanted, missing
 from tests.input.conftest import examples
 from tests.input.experiments import ANYTHING, changed
 from tests.input.forked import typed

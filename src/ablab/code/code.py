@@ -68,7 +68,7 @@ OF_TASKS: Mapping[str, Mapping[Stage, tuple[str, ...]]] = {
         ),
         "evaluation": ("ablab.transformer.language_model.evaluate.evaluate",),
         "curve": ("ablab.transformer.language_model.curve.measure",),
-        "analysis": (),
+        "analysis": ("ablab.transformer.language_model.analyse.add_artefacts",),
     },
 }
 """The same of other tasks that have stages of their own, by kind. That of any other task is its class."""

@@ -17,7 +17,7 @@ from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.norms import ScaleNorm
 from ablab.transformer.model.residual import Residual, Sandwich
 from ablab.transformer.model.tokens import BOS
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel, Transformer
 
 FINAL = "final norms"
 """The site at the end of each stack; PostNorm has none."""
@@ -36,24 +36,22 @@ DIGITS = 3
 
 
 @torch.inference_mode()
-def attention_maps(
-    model: Transformer, site: str, src: Tensor, tgt: Tensor
-) -> list[Float[Tensor, "heads queries keys"]]:
-    """Return the attention weights of one sentence pair at a site, a tensor per layer; each row sums to 1.
+def attention_maps(model: TokenModel, site: str, *inputs: Tensor) -> list[Float[Tensor, "heads queries keys"]]:
+    """Return the attention weights at a site, a tensor per layer; each row sums to 1.
 
-    The attention modules compute them from the inputs that they have in `model(src, tgt)`. Layers may differ in their
-    number of heads. `site` as in `attentions`.
+    The attention modules compute them from what they get in `model(*inputs)`, of the first row of its batch. Layers may
+    differ in their number of heads. `site` as in `attentions`.
     """
     maps: list[Tensor] = []
 
-    def look(module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def look(module: nn.Module, given: tuple[Any, ...], options: dict[str, Any]) -> None:
         assert isinstance(module, SelfAttention | CrossAttention)
-        maps.append(module.weights(*inputs, **options)[0])
+        maps.append(module.weights(*given, **options)[0])
 
     hooks = [module.register_forward_pre_hook(look, with_kwargs=True) for module in attentions(model, site)]
     try:
         with evaluating(model):
-            model(src, tgt)
+            model(*inputs)
     finally:
         for hook in hooks:
             hook.remove()
@@ -101,7 +99,7 @@ def draw_translation(
     draw_attention(maps[-1].mean(dim=0), rows, columns, path, "Cross-attention, last layer, mean of heads")
 
 
-def attentions(model: Transformer, site: str) -> list[Attention]:
+def attentions(model: TokenModel, site: str) -> list[Attention]:
     """Return the attention of each layer, the lowest first, at a site named as DropHead does.
 
     `encoder` and `decoder`: self-attention; `cross`: the decoder's attention to the source.
@@ -148,26 +146,24 @@ def importance(
     return rows
 
 
-def learned_scales(model: Transformer) -> dict[str, list[float]]:
+def learned_scales(model: TokenModel) -> dict[str, list[float]]:
     """Return g of every ScaleNorm that learns it, by site and then by layer, the lowest first.
 
-    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has the encoder's and the decoder's; a sandwich also has norms
+    As in Nguyen & Salazar 2019, figures 3 and 4. `FINAL` has that of each stack; a sandwich also has norms
     of the outputs of sublayers. Empty for a model without a learned g.
     """
     around: dict[str, list[Residual]] = {
-        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}") for layer in stack.layers]
-        for name, stack, parts in (
-            ("encoder", model.encoder, ("self_attention", "feed_forward")),
-            ("decoder", model.decoder, ("self_attention", "cross_attention", "feed_forward")),
-        )
-        for site in parts
+        f"{name} {site.replace('_', '-')}": [getattr(layer, f"around_{site}") for layer in layers]
+        for name, layers in model.stacks.items()
+        for site in ("self_attention", "cross_attention", "feed_forward")
+        if hasattr(layers[0], site)
     }
     sites: dict[str, list[nn.Module]] = {}
     for site, residuals in around.items():
         sites[site] = [residual.norm for residual in residuals]
         if outputs := [residual.norm_out for residual in residuals if isinstance(residual, Sandwich)]:
             sites[f"{site}, output"] = outputs
-    sites[FINAL] = [model.encoder.final_norm, model.decoder.final_norm]
+    sites[FINAL] = [getattr(model, name).final_norm for name in model.stacks]
     found = {site: [g for norm in norms if (g := _learned(norm)) is not None] for site, norms in sites.items()}
     return {site: gains for site, gains in found.items() if gains}
 
@@ -177,10 +173,39 @@ def _learned(norm: nn.Module) -> float | None:
     return norm.g.item() if isinstance(norm, ScaleNorm) and isinstance(norm.g, nn.Parameter) else None
 
 
-def single_heads(
-    site: str, maps: Sequence[Float[Tensor, "heads queries keys"]], title: str, x: Axis, y: Axis
+def mean_heads(
+    maps: Sequence[Float[Tensor, "heads queries keys"]], title: str, section: str, about: str, x: Axis, y: Axis
 ) -> MatrixArtefact:
-    """Return the mean over heads of all layers and of each, and every single head; layers may differ in heads."""
+    """Return the mean over heads, for all layers and for each."""
+    means = torch.stack([heads.mean(dim=0) for heads in maps])
+    layers = {f"layer {number}": weights for number, weights in enumerate(means, 1)}
+    return MatrixArtefact(
+        title=title,
+        section=section,
+        about=f"{about} Each row sums to 1; the mean over heads.",
+        x=x,
+        y=y,
+        value="attention weight",
+        slices=[
+            Slice(label=label, values=[[round(value, 4) for value in row] for row in weights.tolist()])
+            for label, weights in {"all layers": means.mean(dim=0), **layers}.items()
+        ],
+    )
+
+
+def single_heads(
+    site: str,
+    maps: Sequence[Float[Tensor, "heads queries keys"]],
+    title: str,
+    x: Axis,
+    y: Axis,
+    *,
+    reads: str | None = None,
+) -> MatrixArtefact:
+    """Return the mean over heads of all layers and of each, and every single head; layers may differ in heads.
+
+    `reads`: what a row says; None: that of a sentence pair.
+    """
     means = [heads.mean(dim=0) for heads in maps]
     slices = [Slice(label="all layers", values=_rounded(torch.stack(means).mean(dim=0)))]
     slices += [
@@ -201,7 +226,7 @@ def single_heads(
     return MatrixArtefact(
         title=title,
         section=f"{NAMES[site]}, head by head",
-        about=f"{READS[site]} Each row sums to 1.",
+        about=f"{reads or READS[site]} Each row sums to 1.",
         x=x,
         y=y,
         value="attention weight",

@@ -10,7 +10,7 @@ from torch import Tensor
 from ablab.store.artefacts import Axis, MatrixArtefact, SeriesArtefact, Slice, Trace
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.tokens import BOS
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel, Transformer
 
 SECTION = "Next token"
 
@@ -21,16 +21,20 @@ Readable = Callable[[Sequence[int]], Sequence[str]]
 """A function from ids to the texts of their pieces, special tokens included."""
 
 
-@torch.inference_mode()
 def distributions(model: Transformer, src: Tensor, ids: Sequence[int]) -> Float[Tensor, "positions vocab"]:
     """Return the logarithm of the probability of each type at each target position, in nats and float64.
 
     The decoder reads the tokens before the position (teacher forcing). `src`: [1, src_len]; `ids`: the target without
     begin and end. The last position predicts the end, so there is one more than `ids`.
     """
+    return predictions(model, src, torch.tensor([[BOS, *ids]], device=src.device))
+
+
+@torch.inference_mode()
+def predictions(model: TokenModel, *inputs: Tensor) -> Float[Tensor, "positions vocab"]:
+    """Return the logarithms of the probabilities, in nats and float64, at each position of the one row of inputs."""
     with evaluating(model):
-        hidden = model(src, torch.tensor([[BOS, *ids]], device=src.device))[0]
-        return torch.log_softmax(model.logits(hidden).double(), dim=-1).cpu()
+        return torch.log_softmax(model.logits(model(*inputs)[0]).double(), dim=-1).cpu()
 
 
 def entropies(logs: Float[Tensor, "positions vocab"]) -> list[float]:
@@ -71,20 +75,22 @@ def table(
     )
 
 
-def uncertainty(logs: Float[Tensor, "positions vocab"], ids: Sequence[int], readable: Readable) -> SeriesArtefact:
+def uncertainty(
+    logs: Float[Tensor, "positions vocab"], ids: Sequence[int], readable: Readable, of: str = "the reference"
+) -> SeriesArtefact:
     """Return the entropy at each position, and the surprisal of the token that stands there, both in bits."""
     surprisal = (-logs[torch.arange(len(ids)), torch.tensor(ids)] / math.log(2)).tolist()
     names, places = list(readable(ids)), [float(place) for place in range(1, len(ids) + 1)]
     return SeriesArtefact(
-        title="Uncertainty at each position of the reference",
+        title=f"Uncertainty at each position of {of}",
         section=SECTION,
         order=2,
-        about="Entropy: of the whole distribution over the target vocabulary. Surprisal: -log2 of the probability of "
-        "the reference's own token. The model reads the reference, so that all arms say the same.",
-        x=Axis(title="token of the reference"),
+        about="Entropy: of the whole distribution over the vocabulary. Surprisal: -log2 of the probability of "
+        f"the token that stands in {of}. The model reads {of}, so that all arms say the same.",
+        x=Axis(title=f"token of {of}"),
         y=Axis(title="bits"),
         series=[
             Trace(label=label, x=places, y=[round(value, 4) for value in values], names=names)
-            for label, values in (("entropy", entropies(logs)), ("surprisal of the reference", surprisal))
+            for label, values in (("entropy", entropies(logs)), (f"surprisal of {of}", surprisal))
         ],
     )

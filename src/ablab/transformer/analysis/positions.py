@@ -8,15 +8,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ablab.store.artefacts import Axis, MatrixArtefact, Slice
-from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.model.transformer import TokenModel
 
 SECTION = "Position encodings"
 
 
 @torch.inference_mode()
-def position_vectors(model: Transformer, count: int) -> Mapping[str, Float[Tensor, "positions d_model"]]:
+def position_vectors(model: TokenModel, count: int) -> Mapping[str, Float[Tensor, "positions d_model"]]:
     """Return the vectors of the first `count` positions that each input adds to its scaled word vectors."""
-    inputs = {"source": model.source_input.positions, "target": model.target_input.positions}
+    sides = [side for side in ("source", "target") if hasattr(model, f"{side}_input")]
+    inputs = {side: getattr(model, f"{side}_input").positions for side in sides}
     return {side: part(0, count).detach().float().cpu() for side, part in inputs.items() if part is not None}
 
 

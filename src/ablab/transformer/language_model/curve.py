@@ -12,8 +12,8 @@ from ablab.transformer.decoding.sampling import continuations
 from ablab.transformer.decoding.speed import ROUNDS
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.evaluate import TextEvaluator
-from ablab.transformer.language_model.recipe import evaluation as evaluation_of
 from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
+from ablab.transformer.language_model.schema import evaluation as evaluation_of
 from ablab.transformer.language_model.scores import bits_per_byte
 from ablab.transformer.language_model.scoring import predicted, windows_of
 from ablab.transformer.model.language_model import LanguageModel

@@ -1,17 +1,18 @@
-"""The schema of a language model's run: its fields beside those of every task, and the rules on their combinations."""
+"""The schema of a language model's run, the rules on its settings, and what of them decides weights and scores."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, InstanceOf
 
-from ablab.fields import Count, DropProbability, Group, ReadIf, as_typed
+from ablab.fields import SCHEMA, Count, DropProbability, Group, ReadIf, Role, as_typed
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.options import LossOption
+from ablab.transformer.config.recipe import recipe_of_training
 from ablab.transformer.config.training import PartsOfModel, TransformerConfig
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.documents.text_corpus import TextCorpus
-from ablab.transformer.data.documents.texts import one_side
+from ablab.transformer.data.documents.texts import one_side, text_of, wanted
 
 NAME = "language_model"
 STACK = "decoder"
@@ -111,3 +112,40 @@ def _sites(config: LanguageModelConfig) -> Iterator[str]:
     sites = config.drophead.own.get("sites", [STACK])
     if sites and STACK not in sites:
         yield f"drophead.sites={as_typed(sites)}: a language model has one stack; allowed: [{STACK}]"
+
+
+def recipe(config: LanguageModelConfig, origin: str | None) -> dict[str, Any]:
+    """Return everything that decides the selected weights, as plain values; settings without effect are left out."""
+    content = recipe_of_training(config, origin)
+    content["data"] |= text_of(config.data).digests()
+    if "sites" in content["drophead"]:
+        content["drophead"]["sites"] = [STACK]
+    dropped = {STACK: content.pop("layerdrop")}
+    if "layerdrop_rates" in content:  # the linear ones rise with depth, up to the same one
+        rates = content.pop("layerdrop_rates")
+        dropped["rates"] = "uniform" if config.model.decoder_layers == 1 and rates == "linear" else rates
+    content["layerdrop"] = dropped
+    return content
+
+
+def evaluation(config: LanguageModelConfig, kept: Mapping[str, Sequence[Any]] | None = None) -> dict[str, Any]:
+    """Return the settings of an evaluation: the test text and the remaining layers or heads.
+
+    `kept`: indices of layers, or of heads by site and layer; None if all remain.
+    """
+    texts = text_of(config.data)
+    test = {
+        "name": " + ".join(texts.test_names),
+        "digest": texts.test_digest(),
+        "documents": wanted(config.data, "test"),
+    }
+    remaining = {} if kept is None else {"kept": {stack: list(layers) for stack, layers in kept.items()}}
+    return {**remaining, "schema": SCHEMA, "test": test}
+
+
+def curve(config: LanguageModelConfig) -> dict[str, Any]:
+    """Return the settings of pruning curves: the evaluation of each point and the choice of layers."""
+    pruning = config.pruning.part(Role.EVALUATION)
+    if "curves" in pruning:
+        pruning["curves"] = [STACK]
+    return {**evaluation(config), "pruning": pruning}

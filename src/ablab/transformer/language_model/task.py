@@ -16,12 +16,20 @@ from ablab.tasks.task import Chart, Nouns
 from ablab.text import duration, program
 from ablab.tracking.console import Console
 from ablab.transformer.data.documents.texts import check_sizes, check_texts, text_of
-from ablab.transformer.language_model.recipe import curve, evaluation, recipe
-from ablab.transformer.language_model.schema import NAME, LanguageModelConfig, PlannedLanguageModel
+from ablab.transformer.language_model.analyses import wanted
+from ablab.transformer.language_model.schema import (
+    NAME,
+    LanguageModelConfig,
+    PlannedLanguageModel,
+    curve,
+    evaluation,
+    recipe,
+)
 from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, VALID_LOSS, chosen_by
 from ablab.transformer.pruning.measures import OF_BITS, charts
 from ablab.transformer.pruning.plot import BITS, Quality
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.asked import Asked, Wanted
 from ablab.transformer.stages.task import TransformerTask
 
 if TYPE_CHECKING:
@@ -140,6 +148,16 @@ class LanguageModelling(TransformerTask):
             f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
             f"{cost.tokens_per_second:,.0f} tokens/s",
         )
+
+    def analyses(self, planned: PlannedLanguageModel, record: Record, asked: Asked) -> list[Wanted]:
+        return wanted(planned, record, asked)
+
+    def add_artefacts(
+        self, planned: PlannedLanguageModel, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks"
+    ) -> None:
+        from ablab.transformer.language_model.analyse import add_artefacts
+
+        add_artefacts(planned, record, lacking, callbacks)
 
     def line_for(self, model: str) -> str:
         return f"{program('generate')} run={model} prompt='the beginning of a text'"

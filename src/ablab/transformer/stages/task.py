@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ablab.errors import UserError
 from ablab.store.finished import FinishedRun
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Record
+from ablab.tasks.registry import task_named
 from ablab.tasks.task import OfCurve, Stops, Task
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
@@ -16,6 +18,7 @@ from ablab.transformer.pruning.curve_files import curve_table, notes_on_curve
 from ablab.transformer.pruning.measures import check_measured, of_curve
 from ablab.transformer.pruning.plot import Quality, draw, lines_of
 from ablab.transformer.pruning.saved_model import SavedModel, origin_of
+from ablab.transformer.stages.asked import Asked, Wanted
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -40,6 +43,14 @@ class TransformerTask(Task):
 
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator[Any]:
         """Yield the laws of the parts of these groups; `line` describes a short run that is stopped and continued."""
+        raise NotImplementedError
+
+    def analyses(self, planned: Any, record: Record, asked: Asked) -> list[Wanted]:
+        """Return the artefacts that an analysis of a finished run must produce; UserError for what it cannot."""
+        raise NotImplementedError
+
+    def add_artefacts(self, planned: Any, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks") -> None:
+        """Compute the artefacts that a run lacks."""
         raise NotImplementedError
 
     def line_for(self, model: str) -> str:
@@ -104,3 +115,14 @@ class TransformerTask(Task):
         from ablab.transformer.stages.train import run_worker
 
         run_worker()
+
+
+def task_of_models(run: FinishedRun) -> TransformerTask:
+    """Return the task of a run; UserError where it trains no model of ours."""
+    task = task_named(run.record.task)
+    if isinstance(task, TransformerTask):
+        return task
+    raise UserError(
+        f"{run.run_id} is a run of task={run.record.task}, which trains no Transformer; allowed: runs of "
+        "task=translation, task=language_model"
+    )

@@ -18,8 +18,10 @@ from ablab.transformer.config.recipe import curve, evaluation, recipe
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.measures import OF_CURVES, charts
 from ablab.transformer.pruning.plot import BLEU, Quality
+from ablab.transformer.stages.asked import Asked, Wanted
 from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation import said, texts
+from ablab.transformer.translation.analyses import wanted
 from ablab.transformer.translation.scores import (
     COSTS,
     NATS,
@@ -130,6 +132,16 @@ class Translation(TransformerTask):
 
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         return said.rows_of(record, evaluation)
+
+    def analyses(self, planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wanted]:
+        return wanted(planned, record, asked)
+
+    def add_artefacts(
+        self, planned: PlannedTranslation, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks"
+    ) -> None:
+        from ablab.transformer.translation.analyse import add_artefacts
+
+        add_artefacts(planned, record, lacking, callbacks)
 
     def line_for(self, model: str) -> str:
         return f"echo 'a sentence' | {program('translate')} run={model}"

@@ -6,6 +6,7 @@ With `schedule=true` and the words of a train line it needs no run, and draws th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,12 +16,13 @@ from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
-from ablab.tasks.plan import reopened
+from ablab.tasks.plan import PlannedRun, reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.console import Console
-from ablab.transformer.config.schema import PlannedTranslation, plan_of_translation, settings_of_translation
-from ablab.transformer.translation.analyses import Asked, Wanted, missing, wanted
+from ablab.transformer.config.schema import settings_of_translation
+from ablab.transformer.stages.asked import Asked, Wanted, missing
+from ablab.transformer.stages.task import task_of_models
 from ablab.transformer.translation.verbs.options import AnalyseOptions
 
 SENTENCES = 200
@@ -34,7 +36,7 @@ OPEN = ("data", "trainer", "logger")
 class _Opened:
     """A finished run and the artefacts it requires."""
 
-    planned: PlannedTranslation
+    planned: PlannedRun[Any]
     record: Record
     wanted: list[Wanted]
 
@@ -87,10 +89,11 @@ def analyse(arguments: Sequence[str]) -> int:
 
 
 def _open(run: FinishedRun, options: AnalyseOptions, words: Sequence[str]) -> _Opened:
-    planned, sentences = plan_of_translation(reopened(run, words)), options.sentences or SENTENCES
-    text = None if options.text is None else planned.config.data.as_read([(options.text, "")])[0][0]
-    asked = Asked(options.attention, sentences if options.heads else None, text)
-    return _Opened(planned, run.record, wanted(planned, run.record, asked))
+    task = task_of_models(run)
+    planned = reopened(run, words)
+    items = (options.sentences or SENTENCES) if options.heads else None
+    asked = Asked(options.attention, items, options.text)
+    return _Opened(planned, run.record, task.analyses(planned, run.record, asked))
 
 
 def _analyse(one: _Opened, console: Console) -> AnalysedRun:
@@ -102,10 +105,9 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
         lacking = missing(one.planned, one.wanted)
         if lacking:
             from ablab.transformer.stages.callbacks import callbacks_after_training
-            from ablab.transformer.translation.analyse import add_artefacts
 
             with callbacks_after_training(one.planned, console) as callbacks:
-                add_artefacts(one.planned, one.record, lacking, callbacks)
+                one.planned.task.add_artefacts(one.planned, one.record, lacking, callbacks)  # type: ignore[attr-defined]
         else:
             console.say("was analysed with these settings before: nothing is computed again")
     there = comparable_artefacts(folder.artefacts)

@@ -89,10 +89,10 @@ class AnalyseOptions(Options):
     """Look inside a run: attention, positions, heads, quality by length; draw schedules.
 
     From the selected weights, it shows the vectors of positions and their cosine similarity; the attention on four test
-    sentences, the same for every run; the distribution of the next token along one of them; the learned g of every
-    ScaleNorm; and with heads=true, by how much masking a head raises the validation loss. From the evaluation, it shows
-    BLEU and chrF by length of the source. The results are kept in the run's artefacts/, where ablab report finds them
-    to compare arms. Nothing is computed twice.
+    sentences, or beginnings of test documents, the same for every run; the distribution of the next token along one of
+    them; the learned g of every ScaleNorm; and with heads=true, by how much masking a head raises the validation loss.
+    From the evaluation of translations, it shows BLEU and chrF by length of the source. The results are kept in the
+    run's artefacts/, where ablab report finds them to compare arms. Nothing is computed twice.
 
       ablab analyse run=<id>                                   all of these except masked heads
       ablab analyse run=<id> attention=all                     every single head on four sentences
@@ -113,13 +113,14 @@ class AnalyseOptions(Options):
     """several finished runs, by id, prefix or path, separated by commas"""
     attention: Literal["cross", "heads", "all"] = "heads"
     """cross: cross-attention as the mean over heads; heads: also every single head of encoder, decoder and
-    cross-attention on one sentence; all: every single head on all four sentences"""
+    cross-attention on one sentence; all: every single head on all four. A language model has no cross-attention"""
     text: Annotated[str, Field(min_length=1, pattern=r"\S")] | None = None
-    """a source sentence: also show its next tokens, along the model's own best translation"""
+    """a source sentence: also show its next tokens, along the model's own best translation; of a language model: the
+    text itself"""
     heads: bool = False
     """true: mask every head of every attention in turn"""
     sentences: Count | None = None
-    """number of validation sentences on which heads are masked, only with heads=true; 200 unless set"""
+    """number of validation sentences, or documents, on which heads are masked, only with heads=true; 200 unless set"""
     schedule: bool = False
     """true: draw the learning rate and the DropHead rate at each step, for the run that the other settings describe as
     in ablab train; a second schedule=<option> chooses the schedule of that run"""

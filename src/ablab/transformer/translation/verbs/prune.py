@@ -12,7 +12,6 @@ from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
 from ablab.store.run_folder import CARD, model_files
 from ablab.tasks.plan import PlannedRun, reopened
-from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
@@ -23,12 +22,10 @@ from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.plot import quality_at, remaining
 from ablab.transformer.pruning.saved_model import PRUNED, of_run
 from ablab.transformer.pruning.strategies import Depths, curves_of, targets
-from ablab.transformer.stages.task import TransformerTask
+from ablab.transformer.stages.task import TransformerTask, task_of_models
 from ablab.transformer.translation.verbs.options import PruneOptions
 
 Planned = PlannedRun[TransformerConfig]
-
-ALLOWED = "allowed: runs of task=translation, task=language_model"
 
 
 class PrunedRun(Strict):
@@ -74,9 +71,7 @@ def prune(arguments: Sequence[str]) -> int:
 
 
 def _reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
-    task = task_named(run.record.task)
-    if not isinstance(task, TransformerTask):
-        raise UserError(f"{run.run_id} is a run of task={run.record.task}, whose models are not known; {ALLOWED}")
+    task_of_models(run)
     if "pruning=none" in words:
         raise UserError(f"pruning=none: {run.run_id} gets no curve; allowed: any other option of pruning")
     if run.record.settings.get("pruning", {}).get("kind") == "none" and not any(
