@@ -36,7 +36,10 @@ LIGHT_MODULES = {
     *(f"ablab.transformer.data.{name}" for name in ("corpus", "text", "numbers", "multi30k", "mtdata", "scoring")),
     *(f"ablab.transformer.data.documents.{name}" for name in ("texts", "own_files", "huggingface", "encoding")),
     "ablab.transformer.data.documents.tokenizers",
-    *(f"ablab.transformer.language_model.{name}" for name in ("task", "schema", "analyses", "scores", "verbs.generate")),
+    *(
+        f"ablab.transformer.language_model.{name}"
+        for name in ("task", "schema", "analyses", "scores", "verbs.generate")
+    ),
     *(f"ablab.transformer.translation.{name}" for name in ("task", "analyses", "verbs.options")),
     *(f"ablab.transformer.translation.verbs.{name}" for name in ("analyse", "check", "export", "prune", "translate")),
 }

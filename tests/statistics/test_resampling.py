@@ -139,7 +139,7 @@ def test_randomisation_by_hand():
     assert result.p == pytest.approx(0.5, abs=0.03)
 
 
-@pytest.mark.parametrize(("seeds", "sentences", "missing"), [(2, 400, "3 seeds"), (5, 100, "200 sentences")])
+@pytest.mark.parametrize(("seeds", "sentences", "missing"), [(2, 400, "3 seeds"), (5, 100, "200 test items")])
 def test_refused_where_coverage_is_not_shown(seeds, sentences, missing):
     arm, baseline = simulated(generator(), seeds, sentences)
     with pytest.raises(NotTestable, match=missing):

@@ -119,7 +119,8 @@ def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list
         notes.append("training ended by the clock")
     speeds = [run.record.cost.tokens_per_second for run in arm.finished if run.record]
     if speeds and min(speeds) > 0 and max(speeds) > EVEN * min(speeds):
-        notes.append(f"{min(speeds):,.0f} to {max(speeds):,.0f} target tokens/s in training: the machine was busy")
+        speed = f"{min(speeds):,.0f} to {max(speeds):,.0f} {selection.task.nouns.tokens}/s in training"
+        notes.append(f"{speed}: the machine was busy")
     mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
     if mixed:
         changed = ", ".join(dict.fromkeys(mixed))

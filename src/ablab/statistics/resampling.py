@@ -148,15 +148,15 @@ def crossed(arm: ResampledScores, baseline: ResampledScores, *, sentences: int, 
     if seeds < MINIMUM_SEEDS:
         raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, there are {seeds}")
     if sentences < MINIMUM_SENTENCES:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} sentences, there are {sentences}")
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} test items, there are {sentences}")
     observed = arm.observed - baseline.observed
     from_seeds, from_sentences = _parts(observed, arm.drawn - baseline.drawn)
     if from_seeds + from_sentences <= 1e-20:
-        raise NotTestable("the difference varies neither with seeds nor with sentences: no noise to judge it by")
+        raise NotTestable("the difference varies neither with seeds nor with test items: no noise to judge it by")
     few = from_seeds / (from_seeds + from_sentences)
     mean, error = float(observed.mean()), (from_seeds + from_sentences) ** 0.5
     half = _critical(1 - level, few, seeds, sentences) * error
-    method = f"crossed bootstrap over {seeds} seeds and {sentences} sentences, {resamples} resamples"
+    method = f"crossed bootstrap over {seeds} seeds and {sentences} test items, {resamples} resamples"
     interval = Interval(mean - half, mean + half, level, method)
     p = _p(abs(mean) / error, few, seeds, sentences)
     return Crossed(seeds, sentences, resamples, mean, from_seeds, from_sentences, interval, p)
@@ -229,7 +229,7 @@ class Swaps:
         statistics = stacked(arm, baseline)
         _, seeds, count, _ = statistics.shape
         if (statistics[0] == statistics[1]).all():
-            raise NotTestable("both sides score alike on every sentence: there is nothing to swap")
+            raise NotTestable("both sides score alike on every test item: there is nothing to swap")
         ours, theirs = statistics.sum(axis=-2)
         observed = float((metric(ours) - metric(theirs)).mean())
         # Sums that are equal but for the order of rounding are ties.
