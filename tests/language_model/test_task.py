@@ -2,6 +2,7 @@
 
 import pytest
 
+from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.tasks.plan import plan
@@ -105,3 +106,23 @@ def test_gpt2_is_gpt2():
     with torch.device("meta"):
         model = LanguageModelBuilder(config, 0).language_model(50257)
     assert parameter_count(model) == 124_439_808
+
+
+@pytest.mark.parametrize(
+    "where", ["metric: test_chrf", "claims: [{arm: rmsnorm, expect: equal, margin: 1, metric: test_bleu}]"]
+)
+def test_a_score_of_translation_is_no_metric_of_its_studies(where, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").mkdir()
+    lines = [
+        "question: q",
+        "common: [task=language_model]",
+        "factors: {norm: [pre, rmsnorm]}",
+        "seeds: [1, 2, 3]",
+        where,
+    ]
+    (tmp_path / "experiments" / "two.yaml").write_text("\n".join(lines))
+    assert main(["study", "experiment=two"]) == 2
+    told = capsys.readouterr().err
+    assert "no score of task=language_model; allowed: test_bits_per_byte" in told
+    assert told.count("\n") == 1

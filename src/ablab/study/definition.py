@@ -1,7 +1,7 @@
 """Definition of a study from typed words: its arms, its seeds, the run of each pair, and the tuning study before it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -42,7 +42,8 @@ from ablab.study.typed import (
     seeds_of,
     words_of,
 )
-from ablab.tasks.registry import task_in_words
+from ablab.tasks.registry import known_tasks, task_in_words
+from ablab.tasks.task import Task
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -115,6 +116,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
             compared = compared_when_tuned(experiment.tune, compared, tuned, grid)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
+        _check_scores(cells[0].planned.task, [experiment.metric, *(claim.metric for claim in compared.claims)])
         check_all_measured(compared.claims, cells)
         check_differ(compared.arms, cells, {experiment.metric, *(claim.metric for claim in compared.claims)})
         check_distinct(compared.claims, cells)
@@ -174,6 +176,15 @@ def _of_tuned(claim: Settled, names: Mapping[str, str]) -> Settled:
     found = claim.renamed(names)
     # What weighs several arms has a name in words.
     return found if not claim.parts else found.model_copy(update={"arm": f"{claim.arm}{TUNED}"})
+
+
+def _check_scores(task: Task, names: Iterable[str]) -> None:
+    """Raise UserError for a score that only other tasks have."""
+    of_others = {name for other in known_tasks() for name in (*other.measured, *other.of_curves)}
+    allowed = [*task.measured, *task.of_curves]
+    for name in names:
+        if name in of_others and name not in allowed:
+            raise UserError(f"metric={name}: no score of task={task.name}; allowed: {', '.join(allowed)}")
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
