@@ -19,6 +19,7 @@ from ablab.transformer.pruning.saved_model import find_model
 from ablab.transformer.pruning.surgery import kept_at, prune
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.translation.verbs import prune as verb
+from tests.language_model.conftest import TINY, text
 from tests.run.conftest import typed
 
 transformers = pytest.importorskip("transformers")
@@ -235,3 +236,16 @@ def test_weights_are_those_of_the_builder(store):
     weights = load_file(store.run.checkpoints / SELECTED)
     assert all(torch.isfinite(tensor).all() for tensor in weights.values())
     assert {name.split(".")[0] for name in weights} == {"words", "decoder"}
+
+
+def test_a_data_set_of_hugging_face_made_here_trains(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"text": text(60).split("\n\n")})
+    datasets.DatasetDict({"train": made}).save_to_disk(tmp_path / "saved")
+    made.to_parquet(tmp_path / "files" / "train.parquet")
+    line = [word for word in TINY if not word.startswith(("data=", "data.separator="))]
+    for name in ("saved", "files"):
+        done = typed(*line, "data=huggingface", f"data.name={tmp_path / name}", "pruning=none", f"outputs={tmp_path}")
+        assert done.code == 0, done.out
+    (run,) = (path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir())  # equal text is an equal run
+    assert (run / "record.json").exists()
