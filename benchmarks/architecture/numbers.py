@@ -16,13 +16,13 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 357,
-    "lines": 56_610,
+    "files over 12 lines": 359,
+    "lines": 56_930,
     "entries at the top": 24,
     "arrows between rooms": 231,
     "floors": 12,
-    "files that name a score": 23,
-    "modules with one importer": 60,
+    "files that name a score": 22,
+    "modules with one importer": 59,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }
