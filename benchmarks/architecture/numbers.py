@@ -16,8 +16,8 @@ STUB = 12
 SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 359,
-    "lines": 56_930,
+    "files over 12 lines": 360,
+    "lines": 57_230,
     "entries at the top": 24,
     "arrows between rooms": 231,
     "floors": 12,

@@ -227,8 +227,8 @@ def changed(artefact, **fields):
         ({"artefacts": {"../one": SERIES}}, "allowed: a name of letters, digits and _, not a digit first, of at most"),
         ({"artefacts": {"a" * 101: SERIES}}, "allowed: a name of letters, digits and _, not a digit first, of at most"),
         ({"artefacts": {"one": [1]}}, "artefacts.one=[1]: allowed: an object"),
-        (changed(SERIES, kind="picture"), "artefacts.one.kind: allowed: series, matrix"),
-        (changed({}), "artefacts.one.kind: allowed: series, matrix"),
+        (changed(SERIES, kind="cube"), "artefacts.one.kind: allowed: series, matrix, table, picture"),
+        (changed({}), "artefacts.one.kind: allowed: series, matrix, table, picture"),
         (changed(SERIES, name="x"), "artefacts.one.name: no such key; allowed: schema_version, title, section"),
         (changed(SERIES, x={"titel": "x"}), "artefacts.one.x.titel: no such key; allowed: title, labels"),
         (changed(SERIES, x=3), "artefacts.one.x=3: allowed: an object"),
@@ -309,9 +309,98 @@ def test_the_artefacts_of_a_result_are_those_of_the_run(folder):
     }
 
 
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000"
+    "000a49444154789c636000000002000148afa4710000000049454e44ae426082"
+)
+PICTURE = {"kind": "picture", "title": "Loss surface", "section": "Looks", "file": "plots/one.png"}
+TABLE = {"kind": "table", "title": "By class", "section": "Errors", "columns": ["class", "n"], "rows": [["cat", 3]]}
+DRAWN = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "there is no such file in {folder}"),
+        (b"GIF89a", "allowed: a PNG or SVG, by what the file holds"),
+        (PIXEL[:-12], "a PNG that is cut off"),
+        (PIXEL.replace(b"IDAT", b"IDAU"), "a damaged PNG"),
+        (PIXEL + bytes(2 * 2**20), "allowed: at most 2,097,152"),
+        (b"<html/>", "its outermost element is html"),
+        (b'<!DOCTYPE svg [<!ENTITY a "b">]>' + DRAWN, "an SVG with entities"),
+    ],
+)
+def test_a_picture_that_is_none_is_refused_in_a_line(tmp_path, content, why):
+    (tmp_path / "plots").mkdir()
+    if content is not None:
+        (tmp_path / "plots/one.png").write_bytes(content)
+    (tmp_path / "result.json").write_text(json.dumps({"scores": {"loss": 1}, "artefacts": {"one": PICTURE}}))
+    with pytest.raises(CommandError) as raised:
+        read_result(tmp_path / "result.json", ["loss"])
+    assert "artefacts.one.file=plots/one.png: " in str(raised.value)
+    assert why in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("place", ["/etc/hostname", "../one.png"])
+def test_a_picture_lies_in_the_folder_of_its_run(tmp_path, place):
+    (tmp_path / "one.png").write_bytes(PIXEL)
+    (tmp_path / "work").mkdir()
+    path = tmp_path / "work/result.json"
+    path.write_text(json.dumps({"scores": {"loss": 1}, "artefacts": {"one": {**PICTURE, "file": place}}}))
+    with pytest.raises(CommandError, match=r"from \{folder\} on, and in it"):
+        read_result(path, ["loss"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"rows": [["cat"]]}, "row 1 has 1 cells, and there are 2 columns"),
+        ({"rows": [["cat", float("nan")]]}, "artefacts.one.rows.0.1=nan: allowed: text, a finite number"),
+        ({"rows": []}, "allowed: at least one row"),
+        ({"columns": ["n", "n"]}, "allowed: another label"),
+    ],
+)
+def test_a_wrong_table_is_refused_in_a_line(tmp_path, fields, why):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"scores": {"loss": 1}, **changed(TABLE, **fields)}))
+    with pytest.raises(CommandError) as raised:
+        read_result(path, ["loss"])
+    assert why in str(raised.value)
+
+
+def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
+    artefacts = {"one": PICTURE, "drawn": {**PICTURE, "file": "b.svg"}, "classes": TABLE}
+    written = json.dumps({"scores": {"loss": 1}, "artefacts": artefacts})
+    files = "folder = os.path.dirname(out); os.makedirs(f'{folder}/plots', exist_ok=True); "
+    files += (
+        f"open(f'{{folder}}/plots/one.png', 'wb').write({PIXEL!r}); open(f'{{folder}}/b.svg', 'wb').write({DRAWN!r})"
+    )
+    assert main(["train", *words_of(f"{files}\n{result(written)}")]) == 0
+    run = only_run()
+    kept = run.folder.artefacts
+    assert (kept / "one.png").read_bytes() == PIXEL
+    assert sorted(path.name for path in kept.iterdir()) == [
+        *("classes.json", "drawn.json", "drawn.svg", "one.json", "one.png"),
+    ]
+    assert main(["report", f"runs={run.id}"]) == 0
+    (page,) = Path("outputs/reports").rglob("report.html")
+    text = page.read_text()
+    assert 'src="data:image/png;base64,' in text
+    assert 'src="data:image/svg+xml;base64,' in text
+    assert "<script>alert" not in text
+    assert "By class" in text
+    assert main(["pack", f"runs={run.id}", "to=one.zip"]) == 0
+    assert main(["verify", "archive=one.zip"]) == 0
+    (kept / "one.png").write_bytes(PIXEL + b"x")
+    capsys.readouterr()
+    assert main(["verify", f"run={run.id}"]) == 1
+    assert "artefacts/one.png is not what was given in training" in capsys.readouterr().out
+
+
 def test_artefacts_of_an_attempt_before_are_removed(tmp_path):
-    write_artefacts(tmp_path, {"depth": SeriesArtefact(**SERIES), "errors": MatrixArtefact(**MATRIX)})
-    write_artefacts(tmp_path, {"errors": MatrixArtefact(**MATRIX)})
+    write_artefacts(tmp_path, {"depth": SeriesArtefact(**SERIES), "errors": MatrixArtefact(**MATRIX)}, tmp_path)
+    write_artefacts(tmp_path, {"errors": MatrixArtefact(**MATRIX)}, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["errors.json"]
 
 

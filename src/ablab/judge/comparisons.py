@@ -1,5 +1,6 @@
 """Curves of the arms, as means over seeds with their range, and artefacts of the arms' runs side by side."""
 
+import base64
 import json
 import math
 from collections import defaultdict
@@ -8,11 +9,11 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from ablab.judge.document import Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import Exhibits, Facets, LineOf, Matrices, MatrixOf, PictureOf, Series, TableOf
 from ablab.judge.evidence import off_scale
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.store.artefacts import Artefact, MatrixArtefact, SeriesArtefact
+from ablab.store.artefacts import Artefact, MatrixArtefact, PictureArtefact, SeriesArtefact, TableArtefact
 from ablab.store.records import Curve
 from ablab.tasks.task import Chart
 
@@ -101,15 +102,16 @@ class _Kin(NamedTuple):
     by_run: dict[str, Artefact]
 
 
-def side_by_side(selection: SelectedArms) -> list[Facets | Matrices]:
+def side_by_side(selection: SelectedArms) -> list[Facets | Matrices | Exhibits]:
     """Return every artefact that names a section, sorted by section and then by its own order."""
     families = sorted(_families(selection), key=lambda kin: (kin.first.section or "", kin.first.order, kin.key))
-    return [
-        _facets(kin, kin.first, selection.rows)
-        if isinstance(kin.first, SeriesArtefact)
-        else _matrices(kin, kin.first, selection.rows)
-        for kin in families
-    ]
+    return [_beside(kin, selection.rows) for kin in families]
+
+
+def _beside(kin: _Kin, arms: Sequence[ArmRuns]) -> Facets | Matrices | Exhibits:
+    if isinstance(kin.first, SeriesArtefact):
+        return _facets(kin, kin.first, arms)
+    return _matrices(kin, kin.first, arms) if isinstance(kin.first, MatrixArtefact) else _shown(kin, kin.first, arms)
 
 
 def _families(selection: SelectedArms) -> list[_Kin]:
@@ -214,6 +216,34 @@ def _of_arm(arm: ArmRuns, by_run: Mapping[str, Artefact], slices: Sequence[str],
         ],
         cells=[part.cells for part in first.slices if part.cells],
     )
+
+
+def _shown(kin: _Kin, first: TableArtefact | PictureArtefact, arms: Sequence[ArmRuns]) -> Exhibits:
+    """Return a panel for each arm: what its first run has that has one."""
+    having = [(arm, run) for arm in arms if (run := _first(arm, kin)) is not None]
+    return Exhibits(
+        kind=first.kind,
+        key=kin.key,
+        section=first.section or "",
+        title=first.title,
+        about=first.about,
+        panels=[_panel(arm, run, kin.by_run[run.folder.run_id]) for arm, run in having[:MOST_ARMS]],
+        left_out=len(having[MOST_ARMS:]),
+    )
+
+
+def _first(arm: ArmRuns, kin: _Kin) -> ArmRun | None:
+    return next((run for run in arm.finished if run.folder.run_id in kin.by_run), None)
+
+
+def _panel(arm: ArmRuns, run: ArmRun, artefact: Artefact) -> TableOf | PictureOf:
+    if isinstance(artefact, TableArtefact):
+        return TableOf(arm=arm.name, mark=arm.mark(1), seed=run.seed, columns=artefact.columns, rows=artefact.rows)
+    assert isinstance(artefact, PictureArtefact)
+    path = run.folder.artefacts / artefact.file
+    kind = {".png": "png", ".svg": "svg+xml"}[path.suffix]
+    source = f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return PictureOf(arm=arm.name, mark=arm.mark(1), seed=run.seed, source=source)
 
 
 def _slice(artefact: MatrixArtefact, label: str) -> list[list[float]] | None:

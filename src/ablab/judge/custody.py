@@ -64,6 +64,8 @@ def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         yield _file(folder, folder.metrics, record.metrics, "measured in training")
     yield from _of_code(folder, record)
     yield from _of_weights(folder, record)
+    for name, digest in record.data.get("artefacts", {}).items():
+        yield _file(folder, folder.artefacts / name, digest, "given in training")
     yield from _of_corpus(folder, record)
     yield from _of_stretches(folder, record)
 

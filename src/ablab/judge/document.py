@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, EffectLine, Span
+from ablab.store.artefacts import Cell
 from ablab.store.former import reshaped
 from ablab.store.records import SharedSentences, Strict
 from ablab.study.study import marked
@@ -145,6 +146,50 @@ class Matrices(Strict):
     left_out: int
     of_one: list[str] = Field(default_factory=list)
     alike: int = 0
+
+
+class TableOf(Strict):
+    """One arm's table: that of the run of `seed`. `mark`: what stands for the arm where runs diverged."""
+
+    arm: str
+    mark: str = ""
+    seed: int
+    columns: list[str]
+    rows: list[list[Cell]]
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
+
+
+class PictureOf(Strict):
+    """One arm's picture: that of the run of `seed`. `source`: its bytes, as an address of the scheme data."""
+
+    arm: str
+    mark: str = ""
+    seed: int
+    source: str
+
+    @property
+    def marked(self) -> str:
+        """The name of the arm with its mark."""
+        return marked(self.arm, self.mark)
+
+
+class Exhibits(Strict):
+    """Tables or pictures of several arms, which have no mean: those of each arm's first seed that has one.
+
+    `left_out`: number of arms that have the artefact and are not shown.
+    """
+
+    kind: Literal["table", "picture"]
+    key: str
+    section: str
+    title: str
+    about: str
+    panels: list[TableOf | PictureOf]
+    left_out: int = 0
 
 
 class DifferingSentences(Strict):
@@ -289,7 +334,7 @@ class Document(Strict):
     test_sets: list[SetLine]
     metrics: list[MetricLine]
     series: list[Series]
-    artefacts: list[Facets | Matrices]
+    artefacts: list[Facets | Matrices | Exhibits]
     differing: list[DifferingSentences]
     methods: list[str]
     stamp: str | None = None

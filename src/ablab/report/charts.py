@@ -6,7 +6,7 @@ The page adds the colours of its theme, dark or light.
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
+from ablab.judge.document import Document, Exhibits, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.judge.lines import EXPLORATORY
 from ablab.report.figures import ASIDE, COLOURS, curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
@@ -20,7 +20,8 @@ def charts(document: Document) -> dict[str, dict[str, Any]]:
     found = {key: _forest(plot) for key, plot in forests(document).items()}
     found |= {series.key: curves(series, styles(document)) for series in document.series}
     for picture in document.artefacts:
-        found |= facets(picture, styles(document)) if isinstance(picture, Facets) else heat_maps(picture)
+        if not isinstance(picture, Exhibits):
+            found |= facets(picture, styles(document)) if isinstance(picture, Facets) else heat_maps(picture)
     return found
 
 
@@ -108,7 +109,7 @@ def alternatives(document: Document) -> dict[str, str]:
     for picture in document.artefacts:
         if isinstance(picture, Facets):
             found |= {panel.key: _series_told(panel) for panel in picture.panels}
-        else:
+        elif isinstance(picture, Matrices):
             found |= {f"{picture.key}-{n}": _matrix_told(picture, panel) for n, panel in enumerate(picture.panels, 1)}
     return found
 

@@ -101,6 +101,23 @@ def page_table(table: ReportTable) -> PageTable:
     return _part(table, table.key, kept, notes, rest)
 
 
+def table_of_cells(key: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> PageTable:
+    """Return a table that a run has left; a column holds words where any of its cells does."""
+    words = [any(isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+    return PageTable(
+        key,
+        [PageColumn(title, of_words) for title, of_words in zip(columns, words, strict=True)],
+        [PageRow([_written(cell) for cell in row], [], False) for row in rows],
+        notes=[],
+    )
+
+
+def _written(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
 def _note(table: ReportTable, row: object) -> str:
     assert isinstance(row, list | tuple)
     return row[table.columns.index("notes")] if "notes" in table.columns else ""

@@ -8,11 +8,11 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ablab.judge.document import Document, Facets, Matrices
+from ablab.judge.document import Document, Exhibits, Facets, Matrices, TableOf
 from ablab.judge.lines import ClaimLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.claim_words import answers
-from ablab.report.columns import page_table
+from ablab.report.columns import PageTable, page_table, table_of_cells
 from ablab.report.drawing import drawing, path_drawing
 from ablab.report.figures import styles
 from ablab.report.forest import forests
@@ -53,12 +53,13 @@ class Told(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Pictures of artefacts under one title. `charts`: their number."""
+    """Artefacts under one title. `charts`: their number. `tables`: of those that are tables, by artefact and arm."""
 
     name: str
     id: str
-    pictures: list[Facets | Matrices]
+    pictures: list[Facets | Matrices | Exhibits]
     charts: int
+    tables: dict[str, PageTable]
 
 
 def page(document: Document) -> str:
@@ -111,9 +112,20 @@ def _sections(document: Document) -> list[Section]:
     grouped = groupby(document.artefacts, lambda picture: picture.section)
     found = [(name, list(pictures)) for name, pictures in grouped]
     return [
-        Section(name, f"section-{number}", pictures, sum(len(picture.panels) for picture in pictures))
+        Section(
+            name, f"section-{number}", pictures, sum(len(picture.panels) for picture in pictures), _tables(pictures)
+        )
         for number, (name, pictures) in enumerate(found, 1)
     ]
+
+
+def _tables(pictures: list[Facets | Matrices | Exhibits]) -> dict[str, PageTable]:
+    keyed = {f"{picture.key}-{n}": panel for picture in pictures for n, panel in enumerate(picture.panels, 1)}
+    return {
+        key: table_of_cells(key, panel.columns, panel.rows)
+        for key, panel in keyed.items()
+        if isinstance(panel, TableOf)
+    }
 
 
 @cache

@@ -1,13 +1,14 @@
-"""Artefacts of a run: the data behind each picture, as series or matrices. Plotting code depends on the kind alone."""
+"""Artefacts of a run: series, matrices, tables and pictures. What draws them depends on the kind alone."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
 
 from ablab.errors import UserError
-from ablab.files import read_json, write_json
+from ablab.files import read_json, sha256, write_json
 from ablab.store.records import Strict
 
 ARTEFACT_SCHEMA: Literal[1] = 1
@@ -101,7 +102,57 @@ class MatrixArtefact(_Artefact):
         return self
 
 
-Artefact = SeriesArtefact | MatrixArtefact
+def _is_cell(value: Any) -> Any:
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if not (value is None or isinstance(value, str | int) or is_finite):
+        raise ValueError("allowed: text, a finite number, true, false or null")
+    return value
+
+
+Cell = Annotated[
+    Any, AfterValidator(_is_cell), WithJsonSchema({"type": ["string", "number", "boolean", "null"], "title": "Cell"})
+]
+"""One cell of a table. A union of types would be told once for each of them where it is wrong."""
+
+
+class TableArtefact(_Artefact):
+    """Rows of words and numbers, one cell for each column."""
+
+    kind: Literal["table"] = "table"
+    columns: Annotated[list[str], Field(min_length=1)]
+    rows: list[list[Cell]]
+
+    @model_validator(mode="after")
+    def _shaped(self) -> "TableArtefact":
+        for number, row in enumerate(self.rows, 1):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} has {len(row)} cells, and there are {len(self.columns)} columns")
+        return self
+
+
+class PictureFile(_Artefact):
+    """A picture as a program gives it: a PNG or SVG file, by its place in the folder of the run's program."""
+
+    kind: Literal["picture"] = "picture"
+    file: str
+
+
+class PictureArtefact(PictureFile):
+    """A picture as a store keeps it: `file` lies beside the artefact; `sha256`: of its bytes."""
+
+    file: Annotated[str, Field(pattern=r"^\w+\.(png|svg)$")]
+    sha256: str
+
+    def check(self, folder: Path) -> None:
+        """Raise ValueError where the file is gone, or is another than the one that was kept."""
+        path = folder / self.file
+        if not path.is_file():
+            raise ValueError(f"{self.file} is gone")
+        if sha256(path) != self.sha256:
+            raise ValueError(f"{self.file} is another picture than the one that was kept")
+
+
+Artefact = SeriesArtefact | MatrixArtefact | TableArtefact | PictureArtefact
 
 AnyArtefact = Annotated[Artefact, Field(discriminator="kind")]
 """An artefact as it is read: its `kind` says which it is."""
@@ -119,12 +170,14 @@ def comparable_artefacts(folder: Path) -> Mapping[str, Artefact]:
 
     Raise UserError if a file is damaged.
     """
-    found = {}
+    found: dict[str, Artefact] = {}
     for path in sorted(folder.glob("*.json")):
         try:
             content = read_json(path)
             if content.get("section") is not None:
-                found[path.stem] = _READER.validate_python(content)
+                found[path.stem] = artefact = _READER.validate_python(content)
+                if isinstance(artefact, PictureArtefact):
+                    artefact.check(folder)
         except (ValueError, AttributeError) as error:
             raise UserError(
                 f"{path}: cannot be read as an artefact of this version ({str(error).splitlines()[0]})"

@@ -297,13 +297,19 @@ def _record(planned: Any, loop: Loop, diverged: str | None, told: ToldCost | Non
         else Selected(steps=[loop.step], scores={key: value for key, value in last.items() if key != "step"}),
         validations=loop.validations,
         cost=_cost(loop, told),
-        data={"sha256": {}, **({"state": sha256(state)} if state.exists() else {})},
+        data={"sha256": {}, **({"state": sha256(state)} if state.exists() else {}), **_artefacts(planned.folder)},
         runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
         provenance=made,
         config=planned.config.model_dump(serialize_as_any=True),
         metrics=sha256(planned.folder.metrics),
         ended=now(),
     )
+
+
+def _artefacts(folder: Any) -> dict[str, dict[str, str]]:
+    """Return the digests of the artefacts that training has left, by their files, if there are any."""
+    digests = {path.name: sha256(path) for path in sorted(folder.artefacts.glob("[!.]*"))}
+    return {"artefacts": digests} if digests else {}
 
 
 def _cost(loop: Loop, told: ToldCost | None) -> Cost:

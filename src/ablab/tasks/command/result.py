@@ -11,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ablab.errors import LostError, first_error
+from ablab.store.artefacts import PictureFile
 from ablab.store.records import ToldCost
-from ablab.tasks.command.artefacts import KINDS, PARTS, Artefacts
+from ablab.tasks.command.artefacts import KINDS, PARTS, Artefacts, GivenArtefact
+from ablab.tasks.command.pictures import read_picture
 from ablab.tasks.own import DivergedError
 
 LARGEST = 512 * 2**20
@@ -58,8 +60,8 @@ class CommandResult(BaseModel):
 
 
 def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
-    """Read a result that has all declared scores. Raises CommandError for any other, DivergedError for one that says so
-    or has a declared score that is not finite.
+    """Read a result that has all declared scores, with its pictures beside it. Raises CommandError for any other,
+    DivergedError for one that says so or has a declared score that is not finite.
     """
     if not path.exists():
         raise CommandError("the command ended without a result: it wrote nothing to {result}")
@@ -77,11 +79,20 @@ def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
     for name, items in found.items.items():
         _check_mean(f"{path.name}: items.{name}", items, found.scores.get(name))
     for key, artefact in found.artefacts.items():
-        try:
-            json.dumps(artefact.settings, allow_nan=False, ensure_ascii=False).encode()
-        except ValueError:
-            raise CommandError(f"{path.name}: artefacts.{key}.settings: allowed: what JSON can hold") from None
+        _check_artefact(f"{path.name}: artefacts.{key}", artefact, path.parent)
     return found
+
+
+def _check_artefact(where: str, artefact: GivenArtefact, folder: Path) -> None:
+    try:
+        json.dumps(artefact.settings, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        raise CommandError(f"{where}.settings: allowed: what JSON can hold") from None
+    if isinstance(artefact, PictureFile):
+        try:
+            read_picture(folder, artefact.file)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"{where}.file={artefact.file}: {error}") from None
 
 
 def _check_mean(where: str, items: Sequence[float], score: float | None) -> None:

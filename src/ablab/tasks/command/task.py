@@ -132,7 +132,7 @@ class Command(OwnTask):
             note(progress.news())
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
-        write_artefacts(RunFolder(loop.folder).artefacts, found.artefacts)
+        write_artefacts(RunFolder(loop.folder).artefacts, found.artefacts, folder)
         cost = {} if found.cost is None else {"cost": found.cost.model_dump()}
         loop.validate(loop.step + 1, self._told(found.scores), {"items": items, **cost}, loop.step + 1)
 

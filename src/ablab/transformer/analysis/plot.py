@@ -46,7 +46,7 @@ def draw(artefact: Artefact, path: Path) -> None:
     FigureCanvasAgg(figure)
     if isinstance(artefact, SeriesArtefact):
         _series(figure, artefact)
-    else:
+    elif isinstance(artefact, MatrixArtefact):
         draw_matrix(figure, artefact)
     width = max(30, round(figure.get_figwidth() * 7.5))
     titles = [artefact.title] if artefact.section is None else [artefact.section, artefact.title]

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ablab.config.groups import groups
 from ablab.errors import UserError, choices
-from ablab.store.artefacts import Artefact, MatrixArtefact, comparable_artefacts
+from ablab.store.artefacts import Artefact, MatrixArtefact, PictureArtefact, TableArtefact, comparable_artefacts
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
@@ -121,6 +121,8 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
 
 def _summary(artefact: Artefact) -> str:
     """Return its title, with the extreme values if it is a series or a single matrix."""
+    if isinstance(artefact, TableArtefact | PictureArtefact):
+        return artefact.title
     if isinstance(artefact, MatrixArtefact):
         if len(artefact.slices) > 1 or artefact.slices[0].cells:
             return artefact.title
