@@ -9,7 +9,7 @@ from pydantic import Field
 from ablab.api import open as open_store
 from ablab.api.run import Run
 from ablab.commands.options import ShowOptions
-from ablab.errors import DONE, UserError
+from ablab.errors import DONE, UserError, is_installed
 from ablab.files import size
 from ablab.judge.custody import links
 from ablab.store.chain import Chain
@@ -255,7 +255,7 @@ def _what_it_has(told: ShownRun) -> Iterator[tuple[str, str]]:
     yield from _listed("pruned", told.pruned)
     yield from _listed("exports", told.exports)
     yield from _listed("analyses", told.artefacts)
-    if told.wandb is not None:
+    if told.wandb is not None and is_installed("wandb"):
         yield "W&B", "all events are sent" if told.wandb else f"has events to send ({program('sync')})"
     yield "on disk", size_of(told.bytes)
 

@@ -52,7 +52,12 @@ MOST_RUNS = 50_000
 
 def _is_mlflow(place: str) -> bool:
     """Return whether it is an address of a store, a folder such as `mlruns`, or a database such as `mlflow.db`."""
-    if urlsplit(place).scheme in ("sqlite", "file"):
+    scheme = urlsplit(place).scheme
+    if scheme in ("http", "https"):
+        raise UserError(
+            f"table={place}: servers are not read; allowed: MLflow's folder or database, sqlite:///mlflow.db"
+        )
+    if scheme in ("sqlite", "file"):
         return True
     path = Path(place)
     if path.is_dir():

@@ -63,7 +63,7 @@ def _levels(factor: str, given: Any, names: Sequence[str]) -> Any:
     if factor.isidentifier():
         raise UserError(
             f"factors.{factor}: no word of command has {{{factor}}}, so that its arms would be equal; "
-            f"allowed: {', '.join(names) or 'a name in braces that one has'}"
+            f"allowed: {', '.join(names) or f'a word of command with {{{factor}}} in it'}"
         )
     return given
 
