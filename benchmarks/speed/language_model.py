@@ -5,8 +5,8 @@
 The task is nanoGPT's character-level Shakespeare at the size that its README gives for a CPU: 4 layers, width 128, 4
 heads, context 64, 12 rows a step, 2,000 steps, no dropout. nanoGPT runs its train.py, which computes in fp32 on a CPU;
 its data/shakespeare_char must be prepared. ablab trains the same characters as it is typed, validation not counted.
-`seeds`: whole runs of both, each with the loss of its last weights on the same windows of the validation text; empty:
-none.
+`seeds`: whole runs of both, with the loss of the last weights: nanoGPT's on windows that do not overlap, ablab's as its
+validation reads the text, so that the two are not to be compared yet; empty: none.
 """
 
 import json
@@ -63,7 +63,7 @@ def run(command: list[str], folder: Path) -> tuple[str, int]:
     """Return what a command prints, and the peak of its memory in bytes."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src"), str(folder)]),
         "OMP_NUM_THREADS": str(cores()),
     }
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
