@@ -13,15 +13,16 @@ from benchmarks.architecture.sources import SOURCES, definition, imports_of, mod
 STUB = 12
 """Most lines of a file that does not count: an `__init__.py`, as a rule."""
 
-SCORE = re.compile(r"bleu|chrf", re.IGNORECASE)
+SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
+"""Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 360,
-    "lines": 57_230,
+    "lines": 57_223,
     "entries at the top": 24,
     "arrows between rooms": 231,
     "floors": 12,
-    "files that name a score": 22,
+    "files that name a score": 14,
     "modules with one importer": 59,
     "class names used twice": 0,
     "files from the command line to the record": 22,

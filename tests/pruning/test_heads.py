@@ -151,7 +151,7 @@ class Judge:
         self.losses[kept] = 5.0 - sum(0.1 * (head.head % 2 == 0) + 0.001 * head.layer for head in kept.each)
         return self.losses[kept]
 
-    def bleu(self, kept):
+    def quality(self, kept):
         self.bleus[kept] = 50 - self.loss(kept)
         return self.bleus[kept]
 

@@ -41,7 +41,7 @@ class Importance:
         self.losses[kept] = value
         return value
 
-    def bleu(self, kept: Kept) -> float:
+    def quality(self, kept: Kept) -> float:
         self.bleus[kept] = 50 - self.loss(kept)
         return self.bleus[kept]
 
@@ -186,7 +186,7 @@ def test_an_exhaustive_search_finds_the_best_and_asks_for_the_bleu_of_finalists_
 
 def test_finalists_are_judged_by_bleu():
     class Contrary(Importance):
-        def bleu(self, kept: Kept) -> float:
+        def quality(self, kept: Kept) -> float:
             return self.loss(kept)
 
     full, target = Depths(4, 6), Depths(4, 3)

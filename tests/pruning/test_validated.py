@@ -35,17 +35,17 @@ def path(tmp_path):
 
 def test_each_is_computed_once(path):
     judge = Counting()
-    validated = Validated(build("pre"), judge.measures, path)
+    validated = Validated(build("pre"), judge.measures, path, finally_by="bleu")
     for _ in range(2):
-        assert (validated.loss(ONE), validated.loss(TWO), validated.bleu(TWO)) == (1.0, 2.0, 20.0)
+        assert (validated.loss(ONE), validated.loss(TWO), validated.quality(TWO)) == (1.0, 2.0, 20.0)
     assert judge.calls == [("loss", 1), ("loss", 2), ("bleu", 2)]
 
 
 def test_combinations_count_what_was_asked_not_what_was_computed(path):
     Validated(build("pre"), Counting().measures, path).loss(ONE)
-    validated = Validated(build("pre"), Counting().measures, path)
+    validated = Validated(build("pre"), Counting().measures, path, finally_by="bleu")
     validated.loss(ONE)
-    validated.bleu(ONE)
+    validated.quality(ONE)
     validated.loss(TWO)
     assert validated.combinations == 2
 

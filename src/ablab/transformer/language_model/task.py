@@ -26,8 +26,8 @@ from ablab.transformer.language_model.schema import (
     recipe,
 )
 from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, VALID_LOSS, chosen_by
-from ablab.transformer.pruning.measures import OF_BITS, charts
-from ablab.transformer.pruning.plot import BITS, Quality
+from ablab.transformer.pruning.measures import PRUNED, charts
+from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.asked import Asked, Wanted
 from ablab.transformer.stages.task import TransformerTask
@@ -59,8 +59,14 @@ class LanguageModelling(TransformerTask):
         "ablab.transformer.language_model.curve",
         "ablab.transformer.language_model.training",
     )
-    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_BITS
-    quality: ClassVar[Quality] = BITS
+    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {"pruned_bits_per_byte": PRUNED}
+    quality: ClassVar[Quality] = Quality(
+        *("bits_per_byte", "bits per byte", 4, False),
+        {"bits_per_byte": "test bits per byte", "loss": "test loss"},
+        ("loss", "bits_per_byte"),
+        "texts/s",
+        close=0.02,
+    )
     layouts: ClassVar[tuple[str, ...]] = ("gpt2", "llama")
     small: ClassVar[tuple[str, ...]] = (
         *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.decoder_layers=3", "model.context=32"),

@@ -10,7 +10,7 @@ from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import Chart, OfCurve
 from ablab.transformer.config.options import RulePruning, removes_heads
 from ablab.transformer.pruning.heads import Heads, head_counts
-from ablab.transformer.pruning.plot import BLEU, Quality, remaining
+from ablab.transformer.pruning.plot import Quality, remaining
 from ablab.transformer.pruning.strategies import Depths, targets
 
 PRUNED: Mapping[str, str] = {
@@ -19,20 +19,11 @@ PRUNED: Mapping[str, str] = {
 }
 """The keys of which a claim about the quality of pruned models needs one, and their meanings."""
 
-OF_CURVES: Mapping[str, Mapping[str, str]] = {
-    "depth": {"fall": "the BLEU that pruning may cost"},
-    "pruned_bleu": PRUNED,
-}
-"""Metrics that are read from pruning curves of translation: the keys of which each needs one, and their meanings."""
 
-OF_BITS: Mapping[str, Mapping[str, str]] = {"pruned_bits_per_byte": PRUNED}
-"""Those of language models."""
-
-
-def of_curve(claim: Any, quality: Quality = BLEU) -> OfCurve | None:
-    """Return the measure of a claim that has one of the keys of OF_CURVES; None for any other."""
+def of_curve(claim: Any, quality: Quality) -> OfCurve | None:
+    """Return the measure of a claim that has `fall`, `layers` or `heads`; None for any other."""
     if claim.fall is not None:
-        return depth_measure(claim.fall)
+        return depth_measure(claim.fall, quality)
     if claim.layers is not None:
         return pruned_measure(claim.layers, quality)
     return None if claim.heads is None else fewer_heads_measure(claim.heads, quality)
@@ -70,13 +61,13 @@ def _check_heads(heads: int, planned: PlannedRun[Any]) -> None:
         raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")
 
 
-def depth_measure(fall: float) -> OfCurve:
-    """Return the decoder layers left when pruning has cost `fall` BLEU, interpolated linearly between depths."""
-    title = f"decoder layers at a fall of {fall:g} BLEU"
-    return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall))
+def depth_measure(fall: float, quality: Quality) -> OfCurve:
+    """Return the decoder layers left when pruning has cost `fall`, interpolated linearly between depths."""
+    title = f"decoder layers at a fall of {fall:g} {quality.unit}"
+    return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall, quality.key))
 
 
-def pruned_measure(layers: int, quality: Quality = BLEU) -> OfCurve:
+def pruned_measure(layers: int, quality: Quality) -> OfCurve:
     """Return the quality with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
 
     def read(curve: Curve) -> float | None:
@@ -86,7 +77,7 @@ def pruned_measure(layers: int, quality: Quality = BLEU) -> OfCurve:
     return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read)
 
 
-def fewer_heads_measure(heads: int, quality: Quality = BLEU) -> OfCurve:
+def fewer_heads_measure(heads: int, quality: Quality) -> OfCurve:
     """Return the quality of a model of which `heads` heads remain, by the curve that compares the arms."""
 
     def read(curve: Curve) -> float | None:
@@ -96,19 +87,20 @@ def fewer_heads_measure(heads: int, quality: Quality = BLEU) -> OfCurve:
     return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read, of_heads=True)
 
 
-def depth_at_fall(curve: Curve, fall: float) -> float | None:
+def depth_at_fall(curve: Curve, fall: float, key: str) -> float | None:
     """Return the depth at which the decoder's curve, from the deep end, first lies `fall` below the whole model.
 
+    `key`: of the score, the higher the better.
     The shallowest measured depth where it never does, since fewer layers were not measured. None without such a curve.
     """
     points = sorted(_decoder(curve), key=_depth, reverse=True)
     if len(points) < 2:
         return None
-    bound = _bleu(points[0]) - fall
+    bound = points[0].scores[key] - fall
     for deeper, shallower in pairwise(points):
-        if _bleu(shallower) < bound:
-            share = (_bleu(deeper) - bound) / (_bleu(deeper) - _bleu(shallower))
-            return _depth(deeper) - share * (_depth(deeper) - _depth(shallower))
+        above, below = deeper.scores[key], shallower.scores[key]
+        if below < bound:
+            return _depth(deeper) - (above - bound) / (above - below) * (_depth(deeper) - _depth(shallower))
     return float(_depth(points[-1]))
 
 
@@ -118,10 +110,6 @@ def _decoder(curve: Curve) -> Iterator[Point]:
 
 def _depth(point: Point) -> int:
     return len(point.decoder)
-
-
-def _bleu(point: Point) -> float:
-    return point.scores["bleu"]
 
 
 def _speed(point: Point) -> float:
@@ -136,7 +124,7 @@ TIMES = "times the whole model"
 HEADS_KEPT = "heads kept of the whole model"
 
 
-def charts(quality: Quality = BLEU) -> dict[str, Chart]:
+def charts(quality: Quality) -> dict[str, Chart]:
     """Return pictures of pruning curves, by their keys."""
 
     def read(point: Point) -> float:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ablab.files import write_picture
 from ablab.store.records import Curve, Point
+from ablab.tasks.registry import known_tasks
 
 
 class Quality(NamedTuple):
@@ -31,19 +32,10 @@ class Quality(NamedTuple):
         return f"test {self.unit}"
 
 
-BLEU = Quality("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s", 1.0)
-BITS = Quality(
-    *("bits_per_byte", "bits per byte", 4, False),
-    {"bits_per_byte": "test bits per byte", "loss": "test loss"},
-    ("loss", "bits_per_byte"),
-    "texts/s",
-    0.02,
-)
-
-
 def quality_at(point: Point) -> Quality:
-    """Return the quality that a point of a curve has."""
-    return BLEU if BLEU.key in point.scores else BITS
+    """Return the quality that a point of a curve has, of those that the tasks name."""
+    named = (getattr(task, "quality", None) for task in known_tasks())
+    return next(one for one in named if isinstance(one, Quality) and one.key in point.scores)
 
 
 class Line(NamedTuple):

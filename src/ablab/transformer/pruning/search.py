@@ -1,6 +1,6 @@
 """Search for the layers, or heads, to keep, by the validation scores of the pruned model.
 
-Validation loss ranks the combinations, validation BLEU decides among the finalists. The test set is not used; and since
+Validation loss ranks the combinations, a second score decides among the finalists. The test set is not used; and since
 the best of many is better on validation than elsewhere, the number of combinations tried is reported.
 """
 
@@ -20,8 +20,8 @@ class Judge(Protocol):
     def loss(self, kept: Kept) -> float:
         """Return nats per target token."""
 
-    def bleu(self, kept: Kept) -> float:
-        """Return BLEU of greedy search."""
+    def quality(self, kept: Kept) -> float:
+        """Return the score that decides among finalists, such as BLEU of greedy search; the higher the better."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SearchStrategy:
         count = comb(full.encoder, target.encoder) * comb(full.decoder, target.decoder)
         found = all_combinations(full, target) if count <= self.exhaustive else self._removals(full, target)
         finalists = sorted(found, key=self.judge.loss)[: self.finalists]
-        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)
+        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.quality)
 
     def _removals(self, full: Depths, target: Depths) -> list[Kept]:
         beam = [Kept.all_of(full)]
@@ -103,8 +103,8 @@ class HeadJudge(Protocol):
     def loss(self, kept: Heads) -> float:
         """Return nats per target token."""
 
-    def bleu(self, kept: Heads) -> float:
-        """Return BLEU of greedy search."""
+    def quality(self, kept: Heads) -> float:
+        """Return the score that decides among finalists; the higher the better."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class HeadSearch:
     A model has too many heads to try each at every step (a greedy removal of 144 would score 10,000 sets). So each
     step scores about budget / removals sets: of each state of the beam, those without one of its least important
     heads. With room for one set, this is removal by importance. The lowest losses go on; at the numbers asked for,
-    validation BLEU decides among `finalists`. `budget`: most sets that the whole curve may score by loss, unless
+    the judge's quality decides among `finalists`. `budget`: most sets that the whole curve may score by loss, unless
     there are more removals.
     """
 
@@ -149,4 +149,4 @@ class HeadSearch:
         return sorted(children, key=lambda kept: (self.judge.loss(kept), kept))
 
     def _best(self, finalists: Sequence[Heads]) -> Heads:
-        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)
+        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.quality)

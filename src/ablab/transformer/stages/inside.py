@@ -113,8 +113,8 @@ def masked_heads(
         section="Head importance",
         order=SITES.index(settings["site"]),
         about="What the validation loss gains when one head alone is masked (after Michel et al. 2019, section 3.2, "
-        f"who take BLEU): nats {measured}, without label smoothing. Heads that can each be spared may not be spared "
-        "together.",
+        f"who score translations): nats {measured}, without label smoothing. Heads that can each be spared may not be "
+        "spared together.",
         x=Axis(title="head", labels=[str(head + 1) for head in range(len(gained[0]))]),
         y=Axis(title="layer", labels=[str(layer + 1) for layer in range(len(gained))]),
         value="nats per token",

@@ -40,12 +40,15 @@ def label(pruning: Pruning) -> str:
 class Validated:
     """Scores on validation by set of kept layers or heads, each computed once in the life of a run.
 
-    `measures`: by name, `loss` among them, what scores a model. Values computed earlier, by any strategy, are read from
-    the file.
+    `measures`: by name, `loss` among them, what scores a model. `finally_by`: the one, the higher the better, that
+    decides among finalists; the loss where there is none. Values computed earlier, by any strategy, are read from the
+    file.
     """
 
-    def __init__(self, model: TokenModel, measures: Mapping[str, Callable[[Any], float]], path: Path) -> None:
-        self.model, self.measures, self.path = model, measures, path
+    def __init__(
+        self, model: TokenModel, measures: Mapping[str, Callable[[Any], float]], path: Path, finally_by: str = ""
+    ) -> None:
+        self.model, self.measures, self.path, self.finally_by = model, measures, path, finally_by
         self._known: dict[str, dict[str, float]] = read_json(path) if path.exists() else {}
         self._asked: set[Kept | Heads] = set()
         self.progress: Callable[[int], None] = lambda _: None
@@ -63,9 +66,9 @@ class Validated:
         """Return the validation loss in nats per predicted token."""
         return self._score("loss", kept)
 
-    def bleu(self, kept: Kept | Heads) -> float:
-        """Return what decides among finalists: BLEU of greedy search; where nothing is translated, minus the loss."""
-        return self._score("bleu", kept) if "bleu" in self.measures else -self.loss(kept)
+    def quality(self, kept: Kept | Heads) -> float:
+        """Return what decides among finalists; the higher the better."""
+        return self._score(self.finally_by, kept) if self.finally_by else -self.loss(kept)
 
     def _score(self, key: str, kept: Kept | Heads) -> float:
         self._asked.add(kept)

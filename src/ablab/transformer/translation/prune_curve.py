@@ -30,7 +30,7 @@ class TranslationBench(Bench):
         prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
         self.validator = Validator(prepared, planned.config.valid_extra_tokens)
         measures = {"loss": self.validator.loss, "bleu": self.validator.bleu}
-        validated = Validated(self.translator.model, measures, planned.folder.validated_layers)
+        validated = Validated(self.translator.model, measures, planned.folder.validated_layers, finally_by="bleu")
         super().__init__(planned, callbacks, self.translator.model, validated)
         self.evaluator = Evaluator(planned, callbacks)
 

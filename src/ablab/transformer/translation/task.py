@@ -16,8 +16,8 @@ from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.transformer.config.recipe import curve, evaluation, recipe
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
-from ablab.transformer.pruning.measures import OF_CURVES, charts
-from ablab.transformer.pruning.plot import BLEU, Quality
+from ablab.transformer.pruning.measures import PRUNED, charts
+from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.stages.asked import Asked, Wanted
 from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation import said, texts
@@ -57,13 +57,18 @@ class Translation(TransformerTask):
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
-    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = OF_CURVES
+    of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "depth": {"fall": "the BLEU that pruning may cost"},
+        "pruned_bleu": PRUNED,
+    }
 
     modules: ClassVar[Sequence[str]] = (
         "ablab.transformer.translation.prune_curve",
         "ablab.transformer.translation.training",
     )
-    quality: ClassVar[Quality] = BLEU
+    quality: ClassVar[Quality] = Quality(
+        *("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s", 1.0)
+    )
     small: ClassVar[tuple[str, ...]] = (
         *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
     )
@@ -160,7 +165,7 @@ class Translation(TransformerTask):
         found = {
             VALID_LOSS: loss,
             VALID_BLEU: Chart("Validation BLEU (greedy)", "step", "BLEU", "validations", "bleu"),
-            **charts(),
+            **charts(self.quality),
             "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
             "drophead": Chart(
                 *("Probability with which a head is dropped", "step", "probability", "metrics", "drophead"),

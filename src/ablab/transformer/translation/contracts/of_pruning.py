@@ -16,7 +16,7 @@ class EvenJudge:
     def loss(self, kept: Kept) -> float:
         return 5.0 - sum(0.1 for layers in kept for layer in layers if layer % 2 == 0)
 
-    def bleu(self, kept: Kept) -> float:
+    def quality(self, kept: Kept) -> float:
         return 10.0 - self.loss(kept)
 
 
@@ -43,7 +43,7 @@ class EvenHeads:
     def loss(self, kept: Heads) -> float:
         return 5.0 - sum(0.1 for head in kept.each if head.head % 2 == 0)
 
-    def bleu(self, kept: Heads) -> float:
+    def quality(self, kept: Heads) -> float:
         return 10.0 - self.loss(kept)
 
 
