@@ -67,7 +67,7 @@ RUN = (
         "stage: pruning curve",
         "ablab.transformer.translation.prune_curve.prune_curve",
         (
-            Step("choose layers", "ablab.transformer.build.pruning.build_strategy"),
+            Step("choose layers", "ablab.transformer.pruning.search.build_strategy"),
             Step("remove layers", "ablab.transformer.pruning.surgery.prune"),
             Step("record", "ablab.store.run_folder.RunFolder.write_curve"),
         ),

@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.config import compose
-from ablab.tasks.command.container import image_files, image_of, unpinned
+from ablab.tasks.command.inputs import image_files, image_of, unpinned
 from ablab.tasks.plan import plan
 
 DIGEST = f"python@sha256:{64 * 'a'}"

@@ -38,7 +38,7 @@ FORMERLY: Mapping[str, str] = {"feed_forward": "relu", "loss": "label_smoothing"
 CHOSEN: Mapping[str, str] = {
     "ablab.transformer.model.layerdrop.RATES": "layerdrop.rates",
     "ablab.transformer.stages.train.DTYPES": "training.precision",
-    "ablab.transformer.build.pruning.HEAD_STRATEGIES": "pruning.kind",
+    "ablab.transformer.pruning.search.HEAD_STRATEGIES": "pruning.kind",
     "ablab.transformer.translation.analyse.MAKERS": "analysis",
     "ablab.transformer.translation.analyse.LOOKS": "analysis",
 }

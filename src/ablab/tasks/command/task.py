@@ -15,8 +15,7 @@ from ablab.files import read_json, write_json
 from ablab.store.records import ToldCost
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.command.artefacts import write_artefacts
-from ablab.tasks.command.container import image_files, unpinned
-from ablab.tasks.command.inputs import digests_of, program, undeclared, version_of
+from ablab.tasks.command.inputs import digests_of, image_files, program, undeclared, unpinned, version_of
 from ablab.tasks.command.process import execute
 from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, read_result
 from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled

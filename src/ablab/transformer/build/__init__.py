@@ -1,7 +1,6 @@
 """Builders of objects from the configuration: the only package that knows both."""
 
 from ablab.transformer.build.model import build_model, check_devices, device_of, load_model, set_threads
-from ablab.transformer.build.pruning import HEAD_STRATEGIES, build_head_strategy, build_strategy
 from ablab.transformer.build.stretch import begin_stretch
 from ablab.transformer.build.training import (
     Trainable,
@@ -11,6 +10,7 @@ from ablab.transformer.build.training import (
     limit,
     trainer_options,
 )
+from ablab.transformer.pruning.search import HEAD_STRATEGIES, build_head_strategy, build_strategy
 
 __all__ = [
     "HEAD_STRATEGIES",
