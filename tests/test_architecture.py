@@ -21,7 +21,6 @@ NEVER = [
     ("transformer.data", "transformer.training"),
     ("transformer.model", "transformer.decoding"),
     ("transformer.decoding", "transformer.training"),
-    ("transformer.training", "transformer.build"),
     ("transformer.training", "run"),
     ("transformer.training", "transformer.stages"),
     ("transformer.model", "config"),
@@ -29,7 +28,7 @@ NEVER = [
     ("transformer.decoding", "config"),
     ("transformer.training", "config"),
 ]
-"""Said apart from the order, since these are the promises people rely on. Config stops at the door (build)."""
+"""Said apart from the order, since these are the promises people rely on. Config stops at the door (stages)."""
 
 
 LIGHT_MODULES = {

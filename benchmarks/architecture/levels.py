@@ -17,7 +17,6 @@ LEVELS = (
     ("transformer.analysis", "transformer.pruning"),
     ("transformer.decoding",),
     ("transformer.training",),
-    ("transformer.build",),
     ("transformer.export",),
     ("transformer.stages",),
     ("transformer.translation",),

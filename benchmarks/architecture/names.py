@@ -145,7 +145,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Where is ScaleNorm's g set?",
         (
             "ablab.transformer.model.norms.ScaleNorm",
-            "ablab.transformer.build.model.ModelBuilder.norm",
+            "ablab.transformer.stages.models.ModelBuilder.norm",
             "ablab.transformer.model.initialisation.initialise",
         ),
     ),
@@ -154,7 +154,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.transformer.model.residual.PreNorm",
             "ablab.transformer.model.residual.PostNorm",
-            "ablab.transformer.build.model.ModelBuilder.residual",
+            "ablab.transformer.stages.models.ModelBuilder.residual",
         ),
     ),
     (
@@ -225,7 +225,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "ablab.transformer.stages.train.build_start",
             "ablab.transformer.training.checkpoints.load_last",
-            "ablab.transformer.build.stretch.begin_stretch",
+            "ablab.transformer.stages.stretch.begin_stretch",
         ),
     ),
     (

@@ -22,11 +22,11 @@ import torch
 from ablab.config import compose
 from ablab.tasks.plan import plan
 from ablab.text import aligned
-from ablab.transformer.build import build_objective, limit
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.model import transformer
 from ablab.transformer.model.modes import compile_layers
 from ablab.transformer.model.streams import reseed
+from ablab.transformer.stages.builders import build_objective, limit
 from ablab.transformer.training import loss
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.training import TranslationTrainable

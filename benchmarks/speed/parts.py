@@ -17,7 +17,6 @@ import torch
 from ablab.config import compose
 from ablab.text import aligned
 from ablab.tracking.console import Console
-from ablab.transformer.build import build_model
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.prepared import Prepared, prepare
 from ablab.transformer.data.steps import TrainingSteps
@@ -25,6 +24,7 @@ from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.stages.models import build_model
 from ablab.transformer.training.loss import token_loss
 from ablab.transformer.translation.training import build_steps
 from benchmarks.speed.field import Field

@@ -99,9 +99,9 @@ def child(steps: int, words: list[str]) -> dict[str, Any]:
 
     from ablab.config import compose
     from ablab.tasks.plan import plan
-    from ablab.transformer.build import build_model
     from ablab.transformer.data.prepared import prepare
     from ablab.transformer.stages.dry_run import dry_run
+    from ablab.transformer.stages.models import build_model
     from ablab.transformer.training.checkpoints import Checkpoints
     from ablab.transformer.training.cost import flops_per_token, product_speed
     from ablab.transformer.translation.training import build_steps

@@ -20,13 +20,13 @@ import torch
 from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.plan import reopened
-from ablab.transformer.build import load_model
 from ablab.transformer.data.scoring import bleu
 from ablab.transformer.data.tokenizer import Tokenizer
 from ablab.transformer.decoding.hypotheses import length_penalty
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.model.tokens import BOS, PAD
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import load_model
 from ablab.transformer.translation.evaluate import build_search
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))

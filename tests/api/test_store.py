@@ -91,7 +91,7 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
     for lowercase in (False, True):
         saved = SimpleNamespace(lowercase=lowercase, extra_tokens=50)
         monkeypatch.setattr("ablab.transformer.translation.verbs.translate.find_model", lambda *_, saved=saved: saved)
-        monkeypatch.setattr("ablab.transformer.build.load_model", lambda *_: ())
+        monkeypatch.setattr("ablab.transformer.stages.models.load_model", lambda *_: ())
         monkeypatch.setattr("ablab.transformer.decoding.translator.Translator", Fake)
         folder = SimpleNamespace(path="r1", outputs=Path())
         Run.translate(SimpleNamespace(task="translation", folder=folder), ["A Man."])

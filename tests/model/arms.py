@@ -11,11 +11,11 @@ from torch.nn.utils.rnn import pad_sequence
 from ablab.config import compose
 from ablab.config.groups import groups, option_values
 from ablab.config.kinds import option
-from ablab.transformer.build import build_model
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.stages.models import build_model
 
 VOCAB = 24
 SIZE = (

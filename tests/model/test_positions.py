@@ -8,7 +8,6 @@ from torch.testing import assert_close
 
 from ablab.config import compose
 from ablab.transformer.analysis import attentions, masked
-from ablab.transformer.build import build_model
 from ablab.transformer.model.attention import _plainly, attend, weights
 from ablab.transformer.model.dropout import Dropout
 from ablab.transformer.model.heads import with_heads
@@ -20,6 +19,7 @@ from ablab.transformer.model.positions import (
     sinusoid,
 )
 from ablab.transformer.pruning.heads import Heads
+from ablab.transformer.stages.models import build_model
 from tests.model.arms import NO_DROPOUT, SIZE, VOCAB, build, source, target
 from tests.parts.conftest import study
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from ablab.config import compose
-from ablab.transformer.build import build_model
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.positions import SinusoidalPositions, sinusoid
 from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.stages.models import build_model
 from ablab.transformer.training.loss import token_loss
 
 REFERENCES = Path(__file__).parents[1] / "references"

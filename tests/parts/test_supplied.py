@@ -11,7 +11,7 @@ from ablab.config.kinds import defaults_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.tasks.plan import plan
-from ablab.transformer.build import build_model
+from ablab.transformer.stages.models import build_model
 
 IN_THE_MODEL = {
     "norm": ("ablab.transformer.model.norms.LayerNorm", "LayerNorm", "d_model"),

@@ -14,11 +14,11 @@ from ablab.files import read_json
 from ablab.judge.comparisons import pictured
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.store.run_folder import CARD
-from ablab.transformer.build import load_model
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import ModelCard, find_model, of_run
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.stages.callbacks import CurveCallback
+from ablab.transformer.stages.models import load_model
 from ablab.transformer.translation.validation import Validator
 from tests.pruning.conftest import pruned, the_run
 from tests.run.conftest import make_store

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.commands.cli import main
-from ablab.transformer.build import load_model
 from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.pruning.surgery import prune
+from ablab.transformer.stages.models import load_model
 from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from ablab.transformer.build import build_model
 from ablab.transformer.decoding.search import beam_search
 from ablab.transformer.model.layerdrop import LayerDrop
 from ablab.transformer.pruning.search import all_combinations
 from ablab.transformer.pruning.strategies import Depths, Kept
 from ablab.transformer.pruning.surgery import prune, prune_weights
+from ablab.transformer.stages.models import build_model
 from tests.model.arms import EVALUATED_ARMS, VARIANTS, VOCAB, Arm, composed, source, stir, target, vary
 
 KEPT = [Kept((0, 1), (0, 2)), Kept((1,), (0, 1, 2)), Kept((0,), (2,)), Kept((0, 1), (0, 1, 2))]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from ablab.store.former import _tokens_per_character
-from ablab.transformer.build import load_model
 from ablab.transformer.data.prepared import Prepared
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import load_model
 from ablab.transformer.translation.validation import Validator
 from tests.run.conftest import make_store
 

@@ -14,9 +14,9 @@ from ablab.store.finished import FinishedRun
 from ablab.store.run_folder import all_runs
 from ablab.tasks.plan import reopened
 from ablab.transformer.analysis import attentions, masked
-from ablab.transformer.build import load_model
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import load_model
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.translation import analyse as look
 from ablab.transformer.translation.analyses import SITES

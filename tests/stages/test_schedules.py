@@ -10,9 +10,9 @@ import pytest
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.transformer.build.training import build_objective
 from ablab.transformer.model.place import Place
 from ablab.transformer.stages import schedules as drawn
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.stages.schedules import schedules
 from ablab.transformer.training.state import TrainingState
 

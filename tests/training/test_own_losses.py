@@ -8,9 +8,9 @@ from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.tasks.identity import recipe
-from ablab.transformer.build.training import build_objective
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.training import loss as loss_module
 from ablab.transformer.training.loss import cross_entropy, predict, sum_over_tokens, token_loss
 from ablab.transformer.training.state import TrainingState

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.config import compose
-from ablab.transformer.build import build_objective
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.training.schedules import plateau
 from ablab.transformer.training.state import Plateau, TrainingState, ValDecay
 from ablab.transformer.translation.validation import TranslationValidation as Validation

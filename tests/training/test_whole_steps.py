@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ablab.config import compose
-from ablab.transformer.build import build_model, build_objective
-from ablab.transformer.build.training import build_checkpoints, trainer_options
 from ablab.transformer.data.batches import Batch, Sentences
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.modes import evaluating
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD, SPECIAL
+from ablab.transformer.stages.builders import build_checkpoints, build_objective, trainer_options
+from ablab.transformer.stages.models import build_model
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.loop import fit
 from ablab.transformer.training.module import TrainingModule

@@ -41,17 +41,17 @@ PRUNING = [
         STRATEGIES,
     ),
     Fault(
-        "search: the BLEU of the finalists is ignored",
+        "search: the quality of the finalists is ignored",
         "transformer/pruning/search.py",
-        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.quality)",
         "finalists]\n        return finalists[0]",
         STRATEGIES,
     ),
     Fault(
         "search: takes the worst finalist",
         "transformer/pruning/search.py",
-        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.bleu)",
-        "finalists]\n        return finalists[0] if len(finalists) == 1 else min(finalists, key=self.judge.bleu)",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.quality)",
+        "finalists]\n        return finalists[0] if len(finalists) == 1 else min(finalists, key=self.judge.quality)",
         STRATEGIES,
     ),
     Fault(

@@ -108,14 +108,14 @@ REGULARISERS = [
     ),
     Fault(
         "DropHead: at the encoder's sites only",
-        "transformer/build/model.py",
+        "transformer/stages/models.py",
         'dropped = site in self.config.drophead.own.get("sites", ())',
         'dropped = site == "encoder" and site in self.config.drophead.own.get("sites", ())',
         DROPHEAD,
     ),
     Fault(
         "LayerDrop: the encoder takes the decoder's rate",
-        "transformer/build/model.py",
+        "transformer/stages/models.py",
         "self.layerdrop(depth, self.config.layerdrop_encoder)",
         "self.layerdrop(depth, self.config.layerdrop_decoder)",
         LAYERDROP,

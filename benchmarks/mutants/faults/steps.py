@@ -51,14 +51,14 @@ STEPS = [
     ),
     Fault(
         "plateau: watches what training.monitor says, not decay_monitor",
-        "transformer/build/training.py",
+        "transformer/stages/builders.py",
         "    own = config.schedule.own\n",
         "    own = {**config.schedule.own, 'decay_monitor': config.training.monitor}\n",
         ("training/test_plateau.py", "training/test_state.py"),
     ),
     Fault(
         "DropHead: the schedule is one step late",
-        "transformer/build/training.py",
+        "transformer/stages/builders.py",
         "return lambda step, place: at(place)(step)",
         "return lambda step, place: at(place)(step - 1)",
         WHOLE,

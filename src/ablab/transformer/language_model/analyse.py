@@ -13,7 +13,6 @@ from ablab.store.records import Record
 from ablab.transformer.analysis import attention_maps
 from ablab.transformer.analysis.inspect import NAMES, mean_heads, single_heads
 from ablab.transformer.analysis.next_token import TOP, predictions, table, uncertainty
-from ablab.transformer.build import set_threads
 from ablab.transformer.data.documents.prepared import prepare
 from ablab.transformer.data.documents.tokenizers import TextTokenizer
 from ablab.transformer.language_model.build import load_language_model
@@ -23,6 +22,7 @@ from ablab.transformer.model.language_model import LanguageModel
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.asked import Wanted
 from ablab.transformer.stages.inside import Looked, Maker, Progress, add, masked_heads, positions, scales, similarity
+from ablab.transformer.stages.models import set_threads
 from ablab.transformer.training.callbacks import Callback
 
 READS = (

@@ -5,7 +5,6 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from ablab.transformer.build.model import ModelBuilder, initialised, with_weights
 from ablab.transformer.data.documents.tokenizers import TextTokenizer, load_tokenizer
 from ablab.transformer.language_model.schema import STACK, LanguageModelArchitecture, LanguageModelConfig
 from ablab.transformer.model.dropout import Dropout
@@ -13,6 +12,7 @@ from ablab.transformer.model.embedding import TiedEmbeddings
 from ablab.transformer.model.language_model import CausalLayer, CausalStack, LanguageModel, TokenInput
 from ablab.transformer.model.place import Place
 from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.stages.models import ModelBuilder, initialised, with_weights
 
 
 def build_language_model(config: LanguageModelConfig, vocab: int) -> LanguageModel:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ablab.transformer.build.training import build_objective
 from ablab.transformer.data.documents.packing import IGNORED, Packed
 from ablab.transformer.language_model.build import build_language_model
 from ablab.transformer.language_model.schema import LanguageModelConfig
 from ablab.transformer.model.language_model import LanguageModel, PackedDocuments
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.contracts.laws import Law, require_close, require_equal
 from ablab.transformer.translation.contracts.of_training import LawOfResume

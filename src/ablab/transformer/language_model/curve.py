@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.transformer.build import set_threads
 from ablab.transformer.data.documents.prepared import SPELT_OUT, prepare
 from ablab.transformer.decoding.sampling import continuations
 from ablab.transformer.decoding.speed import ROUNDS
@@ -20,6 +19,7 @@ from ablab.transformer.model.language_model import LanguageModel
 from ablab.transformer.pruning.heads import Heads, Importance
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Kept
+from ablab.transformer.stages.models import set_threads
 from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.head_importance import head_importance

@@ -8,13 +8,13 @@ import numpy as np
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, now
-from ablab.transformer.build import set_threads
 from ablab.transformer.data.documents.prepared import encode_tests
 from ablab.transformer.data.documents.tokenizers import TextTokenizer
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
 from ablab.transformer.language_model.scoring import Predicted, predicted
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import set_threads
 from ablab.transformer.training.callbacks import Callback
 
 

@@ -73,10 +73,10 @@ class LanguageModelling(TransformerTask):
     )
 
     def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
-        from ablab.transformer.build import device_of  # torch from here on
         from ablab.transformer.data.documents.tokenizers import save_tokenizer
         from ablab.transformer.export.transformers_layouts import to_transformers
         from ablab.transformer.language_model.build import load_language_model
+        from ablab.transformer.stages.models import device_of  # torch from here on
 
         saved = of_run(run.folder, run.record, NAME)
         model, tokenizer = load_language_model(saved, device_of("cpu"))

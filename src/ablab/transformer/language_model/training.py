@@ -7,9 +7,6 @@ from typing import Any, ClassVar
 
 from ablab.config.kinds import outside_parts
 from ablab.tracking.console import Console
-from ablab.transformer.build import Trainable
-from ablab.transformer.build.model import start_from
-from ablab.transformer.build.training import UNBOUNDED
 from ablab.transformer.data.documents.packing import PackedSteps
 from ablab.transformer.data.documents.prepared import PreparedText, prepare
 from ablab.transformer.data.documents.tokenizers import save_tokenizer
@@ -18,7 +15,9 @@ from ablab.transformer.language_model.schema import LanguageModelConfig, Planned
 from ablab.transformer.language_model.scoring import predicted
 from ablab.transformer.model.language_model import LanguageModel
 from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.stages.builders import UNBOUNDED, Trainable
 from ablab.transformer.stages.dry_run import DryRun, dry_run
+from ablab.transformer.stages.models import start_from
 from ablab.transformer.stages.train import Work
 from ablab.transformer.stages.train import prepare_training as prepare_any
 from ablab.transformer.training.cost import matrix_parameters

@@ -8,16 +8,15 @@ from typing import Any
 
 import torch
 
-from ablab.transformer.build import (
+from ablab.transformer.stages.builders import (
     Trainable,
     build_checkpoints,
     build_ends,
     build_objective,
-    check_devices,
     limit,
-    set_threads,
     trainer_options,
 )
+from ablab.transformer.stages.models import check_devices, set_threads
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.training.distributed import FirstOfMany

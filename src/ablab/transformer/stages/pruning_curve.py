@@ -13,13 +13,13 @@ from ablab.files import read_json, write_json
 from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.tasks import identity
 from ablab.tasks.plan import PlannedRun
-from ablab.transformer.build import build_head_strategy, build_strategy
 from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
 from ablab.transformer.decoding.speed import ROUNDS
 from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
+from ablab.transformer.pruning.search import build_head_strategy, build_strategy
 from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, curves_of, targets
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.training.callbacks import Callback

@@ -21,23 +21,22 @@ from ablab.tasks.identity import condition_id
 from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import Stops
 from ablab.tracking.console import Console
-from ablab.transformer.build import (
-    Trainable,
-    begin_stretch,
-    build_checkpoints,
-    build_ends,
-    build_objective,
-    check_devices,
-    device_of,
-    limit,
-    trainer_options,
-)
 from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.data.steps import AnySteps
 from ablab.transformer.model.modes import as_written, compile_layers
 from ablab.transformer.model.transformer import TokenModel
+from ablab.transformer.stages.builders import (
+    Trainable,
+    build_checkpoints,
+    build_ends,
+    build_objective,
+    limit,
+    trainer_options,
+)
 from ablab.transformer.stages.callbacks import SearchCallback
 from ablab.transformer.stages.console_callback import epochs_line
+from ablab.transformer.stages.models import check_devices, device_of
+from ablab.transformer.stages.stretch import begin_stretch
 from ablab.transformer.training.callbacks import Callbacks
 from ablab.transformer.training.checkpoints import Checkpoints
 from ablab.transformer.training.cost import ProductTimer, cost_of, parameter_count

@@ -13,7 +13,6 @@ from ablab.store.records import Record
 from ablab.transformer.analysis import attention_maps
 from ablab.transformer.analysis.inspect import NAMES, READS, mean_heads, single_heads
 from ablab.transformer.analysis.next_token import TOP, distributions, table, uncertainty
-from ablab.transformer.build import load_model, set_threads
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.prepared import nested_subsample, prepare
@@ -24,6 +23,7 @@ from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.asked import Wanted, evaluated
 from ablab.transformer.stages.inside import Looked, Maker, Progress, add, masked_heads, positions, scales, similarity
+from ablab.transformer.stages.models import load_model, set_threads
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.translation.analyses import read_test_text
 from ablab.transformer.translation.evaluate import build_search

@@ -8,7 +8,6 @@ from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.shared import StoredText, keep_text
-from ablab.transformer.build import load_model, set_threads
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.corpus import SPLITS, Pair, Split
@@ -18,6 +17,7 @@ from ablab.transformer.data.prepared import Prepared, characters, unknown_nats
 from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import load_model, set_threads
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.translation.validation import spread_loss
 

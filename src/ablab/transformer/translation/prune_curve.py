@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ablab.store.records import Curve, Evaluation, Record
-from ablab.transformer.build import load_model, set_threads
 from ablab.transformer.config.recipe import evaluation as evaluation_of
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.prepared import prepare
@@ -13,6 +12,7 @@ from ablab.transformer.decoding.translator import Translator
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Importance
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages.models import load_model, set_threads
 from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.head_importance import head_importance

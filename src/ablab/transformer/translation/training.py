@@ -8,9 +8,6 @@ from typing import Any, ClassVar
 from ablab.config.kinds import outside_parts
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.console import Console
-from ablab.transformer.build import Trainable, build_model
-from ablab.transformer.build.model import start_from
-from ablab.transformer.build.training import UNBOUNDED
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.data.ceiling import remarks
 from ablab.transformer.data.corpus import Corpus
@@ -19,7 +16,9 @@ from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.data.tokenizer import save_tokenizers
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.stages.builders import UNBOUNDED, Trainable
 from ablab.transformer.stages.dry_run import DryRun, dry_run
+from ablab.transformer.stages.models import build_model, start_from
 from ablab.transformer.stages.train import Work
 from ablab.transformer.stages.train import prepare_training as prepare_any
 from ablab.transformer.training.callbacks import Callback

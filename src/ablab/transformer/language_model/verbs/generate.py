@@ -68,9 +68,9 @@ def generate(arguments: Sequence[str]) -> int:
         if (why := idle(options, key)) is not None:
             raise UserError(f"{key}={getattr(options, key)} has no effect with {why}")
 
-    from ablab.transformer.build import device_of  # torch from here on
     from ablab.transformer.decoding.sampling import continuations
     from ablab.transformer.language_model.build import load_language_model
+    from ablab.transformer.stages.models import device_of  # torch from here on
 
     saved = find_model(options.run, Path(options.outputs), task=NAME)
     model, tokenizer = load_language_model(saved, device_of(options.device))

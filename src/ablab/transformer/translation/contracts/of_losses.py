@@ -4,12 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ablab.transformer.build.training import build_objective
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import PAD
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.training.loss import TokenLoss, token_loss
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.contracts.laws import Law, require, require_close, require_equal

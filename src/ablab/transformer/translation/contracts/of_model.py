@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ablab.transformer.build import build_model
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.stages.models import build_model
 from ablab.transformer.translation.contracts.laws import Law, require, require_close, require_equal
 
 VOCAB = 24

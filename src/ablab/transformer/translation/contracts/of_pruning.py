@@ -1,10 +1,11 @@
 """The laws of pruning strategies."""
 
-from ablab.transformer.build import build_head_strategy, build_model, build_strategy
 from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.heads import Heads, head_counts
+from ablab.transformer.pruning.search import build_head_strategy, build_strategy
 from ablab.transformer.pruning.strategies import Depths, Kept, targets
+from ablab.transformer.stages.models import build_model
 from ablab.transformer.translation.contracts.laws import Law, require
 
 VOCAB = 24

@@ -12,9 +12,9 @@ from ablab.files import sha256
 from ablab.store.run_folder import SELECTED
 from ablab.tasks.plan import PlannedRun, plan
 from ablab.tracking.console import Console
-from ablab.transformer.build.training import build_objective
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.place import Place
+from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.stages.callbacks import MetricsCallback
 from ablab.transformer.stages.train import train
 from ablab.transformer.training.callbacks import Callback, Callbacks

@@ -31,8 +31,8 @@ def export(arguments: Sequence[str]) -> int:
     if saved.former:
         console.say(saved.former)
 
-    from ablab.transformer.build import device_of, load_model
     from ablab.transformer.export.ctranslate2 import to_ctranslate2
+    from ablab.transformer.stages.models import device_of, load_model
 
     model, tokenizers = load_model(saved, device_of("cpu"))
     to_ctranslate2(model, tokenizers, folder, quantization=options.quantization)

@@ -81,8 +81,8 @@ def _translator(
     if options.backend == "ctranslate2":
         return _by_ctranslate2(saved, search, console)
 
-    from ablab.transformer.build import device_of, load_model
     from ablab.transformer.decoding.translator import Translator
+    from ablab.transformer.stages.models import device_of, load_model
 
     translator = Translator(*load_model(saved, device_of(options.device)))
 
@@ -107,8 +107,8 @@ def _by_ctranslate2(
 
     folder = export_folder(saved, "ctranslate2", "float32")
     if not folder.exists():
-        from ablab.transformer.build import device_of, load_model
         from ablab.transformer.export.ctranslate2 import to_ctranslate2
+        from ablab.transformer.stages.models import device_of, load_model
 
         console.say(f"{saved.name} is exported to {folder}")
         to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
@@ -172,8 +172,8 @@ def translated(folder: RunFolder, sentences: Sequence[str], **settings: object) 
     """Return the best translation of each sentence. UserError for a run without weights, or a setting out of range."""
     asked = _Asked.of(**settings)
     saved = find_model(str(folder.path), folder.outputs)
-    from ablab.transformer.build import device_of, load_model
     from ablab.transformer.decoding.translator import DecodingConfig, Translator
+    from ablab.transformer.stages.models import device_of, load_model
 
     translator = Translator(*load_model(saved, device_of(asked.device)))
     extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens

@@ -13,8 +13,8 @@ from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
 from ablab.store.records import Stretch
 from ablab.text import Say
-from ablab.transformer.build.model import set_threads
 from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.stages.models import set_threads
 from ablab.transformer.training.checkpoints import load_last
 from ablab.transformer.training.state import TrainingState
 
