@@ -59,6 +59,26 @@ def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):
         assert [claim["p"] for claim in claims] == [row["p"] for row in wanted]
 
 
+def test_columns_of_arms_are_found_where_nobody_names_them():
+    """Not the run's own name, what is the same in all, or numbers that may be scores."""
+    told = [
+        {**run, "name": f"run {number}", "seeded": 10 * run["seed"], "epochs": 3, "other": 0.5 + run["seed"] % 2}
+        for number, run in enumerate(RUNS)
+    ]
+    found = judged(told, arm=None)
+    assert list(found.to_rows()) == list(judged().to_rows())
+    assert "norm tells arms apart, and seed is the seed" in str(found)
+    both = [{**run, "layers": layers} for run in RUNS for layers in (3, 6)]
+    assert {one.arm for one in judged(both, arm=None).verdicts} >= {"norm=pre,layers=3", "norm=pre,layers=6"}
+
+
+def test_no_arms_are_guessed_from_numbers_that_may_be_scores():
+    rates = [{"lr": 0.1 if run["norm"] == "post" else 0.2, **run, "norm": "x"} for run in RUNS if run["norm"] != "pre"]
+    with pytest.raises(UserError, match="arm: missing, and no column tells arms apart for certain; allowed: lr, norm"):
+        judged(rates, arm=None)
+    assert judged(rates, arm="lr").verdicts[0].arm == "lr=0.2"
+
+
 def test_the_page_is_written(tmp_path):
     path = judged().page(tmp_path / "norms.html")
     assert "norm=pre" in path.read_text()

@@ -80,11 +80,13 @@ def judge_frame(
     """Judge the runs of a frame of pandas or polars, of a list of dicts, or of what `ablab report table=` reads.
 
     Either a row is a run: `arm` names the columns that tell arms apart, `seed` that of the seed, and `metric` that of
-    the score. Or a row is a score, in the columns arm, seed, metric and value. `better`: which values are. `claims`: as
-    in an experiment file; None: every arm is better than the baseline, by at least `margin` if that is given. Such
-    claims are exploratory: nobody knows what was seen before they were made. The path of a file of claims stands for
-    all other arguments; `ablab register` may have entered it in the register of `outputs`. `at`, `where`: of runs of
-    another tool, which value counts, and the words that runs must have.
+    the score. Without `arm`, these are the columns in which runs differ, but for those that follow from the seed, are
+    of one run alone, or hold broken numbers, which may be scores; a note says which were taken. Or a row is a score, in
+    the columns arm, seed, metric and value. `better`: which values are. `claims`: as in an experiment file; None: every
+    arm is better than the baseline, by at least `margin` if that is given. Such claims are exploratory: nobody knows
+    what was seen before they were made. The path of a file of claims stands for all other arguments; `ablab register`
+    may have entered it in the register of `outputs`. `at`, `where`: of runs of another tool, which value counts, and
+    the words that runs must have.
 
     Raises UserError for a frame or a claim that cannot be judged.
     """

@@ -14,6 +14,9 @@ from ablab.judge.runs import Given
 from ablab.judge.table_rows import Sheet, is_missing
 
 COLUMNS = ("arm", "seed", "metric", "value")
+SCORE = frozenset(("metric", "value"))
+"""Those that a table has where each row is a score, and not a run."""
+
 ITEM, CORPUS = "item", "corpus"
 """Optional columns: the sentence or other test item of which the row is the value; what the arm was trained on."""
 
@@ -56,7 +59,7 @@ def results_of(sheet: Sheet) -> Results:
     """Return the results in rows of scores. Raises UserError for what is missing, unclear or there twice."""
     for column in sheet.columns:
         if column not in ALLOWED:
-            is_of_runs = not {"metric", "value"} & set(sheet.columns)
+            is_of_runs = not SCORE & set(sheet.columns)
             hint = "; where a row is a run, say which columns name its arm, as in arm: [schedule]" if is_of_runs else ""
             raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}{hint}")
     for column in COLUMNS:

@@ -1,19 +1,20 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError, choices
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
-from ablab.judge.results_table import CORPUS, WITHIN, Results, results_of
+from ablab.judge.results_table import CORPUS, SCORE, WITHIN, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
 from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
-from ablab.judge.tool_runs import having, results_of_runs
+from ablab.judge.tool_runs import arm_words, having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm
@@ -48,7 +49,7 @@ def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path 
     place = str(frame) if isinstance(frame, str | Path) else None
     if place is None:
         _check_of_a_table(FRAME, experiment)
-        results = results_of(_by_score(sheet_of_frame(frame), experiment))
+        results = _results_of_sheet(sheet_of_frame(frame), experiment)
     else:
         results = results_in(place, experiment)
     return selected(JudgedTable(place, results, experiment, outputs), file)
@@ -60,7 +61,7 @@ def results_in(place: str, experiment: TableExperiment) -> Results:
         return results_of_runs(place, runs, experiment.asked)
     sheet = read_sheet(Path(place))
     _check_of_a_table(sheet.name, experiment)
-    return results_of(_by_score(sheet, experiment))
+    return _results_of_sheet(sheet, experiment)
 
 
 def rows_in(place: str, experiment: TableExperiment) -> int:
@@ -80,14 +81,22 @@ def _check_of_a_table(name: str, experiment: TableExperiment) -> None:
             raise UserError(f"{key}: {name} is a table; allowed with runs of MLflow, TensorBoard and lm-eval")
 
 
-def _by_score(sheet: Sheet, experiment: TableExperiment) -> Sheet:
-    """Return a table of scores: the one that there is, or where each row is of a run, that of its scores."""
-    if not experiment.arm:
-        return sheet
+def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
+    """Return the results of a table of scores, or of one where each row is a run and its scores are in columns."""
     metrics = experiment.named_metrics
+    arm, notes = experiment.arm, list[str]()
+    if not arm:
+        if not metrics or SCORE & set(sheet.columns) or not {experiment.seed, *metrics} <= set(sheet.columns):
+            return results_of(sheet)
+        found, notes = arm_words(sheet.name, sheet.words(metrics), experiment.seed, ())
+        arm = list(found)
+        if not arm:
+            others = [column for column in sheet.columns if column not in (experiment.seed, *metrics)]
+            raise UserError(f"arm: missing, and no column tells arms apart for certain; {choices('', others)}")
     if not metrics:
         raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")
-    return RunColumns(experiment.arm, experiment.seed, metrics).by_score(sheet)
+    results = results_of(RunColumns(arm, experiment.seed, metrics).by_score(sheet))
+    return replace(results, notes=[*results.notes, *notes])
 
 
 def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,18 @@ class Sheet(NamedTuple):
     def of(cls, name: str, rows: Sequence[Row]) -> "Sheet":
         """Make one of rows that need not have the same columns."""
         return cls(name, list(dict.fromkeys(str(column) for row in rows for column in row.values)), rows)
+
+    def words(self, scores: Collection[str]) -> list[dict[str, str]]:
+        """Return what may tell the arms of each row apart: all but its scores, and columns of broken numbers.
+
+        These may be scores, too. A factor that they are is named as `arm`.
+        """
+        telling = [
+            column
+            for column in self.columns
+            if column not in scores and not any(_is_broken(row.values.get(column)) for row in self.rows)
+        ]
+        return [{column: str(row.values.get(column)) for column in telling} for row in self.rows]
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,13 @@ class RunColumns:
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
                 yield Row(where, one)
+
+
+def _is_broken(value: Any) -> bool:
+    try:
+        return not float(value).is_integer()
+    except (TypeError, ValueError):
+        return False
 
 
 def is_missing(value: Any) -> bool:

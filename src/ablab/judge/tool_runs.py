@@ -95,7 +95,7 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
         raise UserError(f"{place}: has no runs; allowed: a run for each arm and seed")
     metrics = _metrics(place, runs, asked.metrics)
     seed = _seed_word(place, runs, asked.seed)
-    chosen, notes = _arm_words(place, runs, seed, asked.arm)
+    chosen, notes = arm_words(place, [run.words for run in runs], seed, asked.arm)
     arms = {id(run): named(_arm(run, chosen, bool(asked.arm)), "arm", run.where) for run in runs}
     scores: dict[str, dict[int, RunScores]] = {arm: {} for arm in arms.values()}
     counted: dict[tuple[str, int], ToolRun] = {}
@@ -158,33 +158,35 @@ def _seed_word(place: str, runs: Sequence[ToolRun], asked: str | None) -> str:
     return likely[0]
 
 
-def _arm_words(place: str, runs: Sequence[ToolRun], seed: str, asked: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """Return the words that tell arms apart, and a note on them where nobody has said which.
+def arm_words(
+    place: str, runs: Sequence[Mapping[str, str]], seed: str, asked: Sequence[str]
+) -> tuple[Sequence[str], list[str]]:
+    """Return the words that tell arms apart, and a note on them where nobody has said which. `runs`: their words.
 
     They are the words in which runs differ, but for those that follow from the seed or are of one run alone, such as
     folders of outputs. Without such a word it is the run's folder.
     """
-    names = [name for name in _names(runs) if name != seed]
+    names = [name for name in dict.fromkeys(word for run in runs for word in run) if name != seed]
     for word in asked:
         if word not in names:
             raise UserError(f"arm={word}: {place}: {choices(word, names)}")
     if asked:
         return asked, []
-    differing = [name for name in names if len({run.words.get(name) for run in runs}) > 1]
+    differing = [name for name in names if len({run.get(name) for run in runs}) > 1]
     telling = [name for name in differing if name != FOLDER and _tells_arms_apart(runs, name, seed)]
     chosen = telling or [name for name in differing if name == FOLDER]
     if differing and not chosen:
         raise UserError(f"arm: missing, and no word of {place} tells arms apart for certain; {choices('', differing)}")
     said = f"{' and '.join(chosen) or 'nothing'} tells arms apart, and {seed} is the seed"
-    return chosen, [f"taken from the words of {place}: {said}; arm: and seed: in the file of claims say otherwise"]
+    return chosen, [f"taken from the words of {place}: {said}; name others by arm and seed"]
 
 
-def _tells_arms_apart(runs: Sequence[ToolRun], name: str, seed: str) -> bool:
-    levels = [run.words.get(name) for run in runs]
-    seeds = {run.words.get(seed) for run in runs}
+def _tells_arms_apart(runs: Sequence[Mapping[str, str]], name: str, seed: str) -> bool:
+    levels = [run.get(name) for run in runs]
+    seeds = {run.get(seed) for run in runs}
     if len(seeds) == 1:
         return True
-    pairs = {(run.words.get(seed), run.words.get(name)) for run in runs}
+    pairs = {(run.get(seed), run.get(name)) for run in runs}
     return len(set(levels)) < len(runs) and len(pairs) > len(seeds)
 
 
