@@ -18,6 +18,7 @@ from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.search.stopping import TrialHandle
 from ablab.store.artefacts import MatrixArtefact, SeriesArtefact, comparable_artefacts
+from ablab.store.chain import Chain
 from ablab.study.definition import define
 from ablab.study.experiment import read
 from ablab.study.ledger import register
@@ -396,6 +397,40 @@ def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
     capsys.readouterr()
     assert main(["verify", f"run={run.id}"]) == 1
     assert "artefacts/one.png is not what was given in training" in capsys.readouterr().out
+
+
+def test_claims_about_tables_are_packed_with_a_run_and_verified(folder, capsys):
+    Path("claims.yaml").write_text("metric: score\nbaseline: a\nseeds: [1, 2]\nclaims: [{arm: b, expect: greater}]\n")
+    assert main(["register", "claims.yaml", "table=results.csv"]) == 0
+    assert main(["train", *words_of(DONE)]) == 0
+    assert main(["pack", f"runs={only_run().id}", "to=one.zip"]) == 0
+    (kept,) = Path("outputs/claims").iterdir()
+    with zipfile.ZipFile("one.zip") as packed:
+        assert f"claims/{kept.name}" in packed.namelist()
+    stamp = Chain.of(Path("outputs")).stamp
+    for words in (["archive=one.zip"], [f"stamp={stamp}"]):
+        assert main(["verify", *words]) == 0
+    kept.write_text(kept.read_text().replace("greater", "less"))
+    assert main(["pack", f"runs={only_run().id}", "to=two.zip"]) == 0
+    capsys.readouterr()
+    for words in (["archive=two.zip"], [f"stamp={stamp}"]):
+        assert main(["verify", *words]) == 1
+        assert f"claims/{kept.name} is not what was entered: it was edited" in capsys.readouterr().out
+
+
+def test_a_diverged_attempt_keeps_no_artefacts_of_one_before(folder):
+    artefacts = json.dumps({"scores": {"loss": 1}, "artefacts": {"classes": TABLE}})
+    first = "first = os.environ['ABLAB_ATTEMPT'] == '1'\nif first:\n    " + result(artefacts)
+    diverged = "else:\n    " + result('{"scores": {"loss": 1}, "status": "diverged"}')
+    words = words_of(f"{first}\n{diverged}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ablab.tasks.own.Loop.validate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert main(["train", *words]) != 0
+    (kept,) = Path("outputs/runs").glob("*/artefacts")
+    assert [path.name for path in kept.iterdir()] == ["classes.json"]
+    main(["train", *words])
+    assert not list(kept.iterdir())
+    assert only_run().state == "diverged"
 
 
 def test_artefacts_of_an_attempt_before_are_removed(tmp_path):

@@ -254,7 +254,7 @@ def _what_it_has(told: ShownRun) -> Iterator[tuple[str, str]]:
         yield "curve", f"{each.id}  {each.label}, {each.models} models on {each.test_set}"
     yield from _listed("pruned", told.pruned)
     yield from _listed("exports", told.exports)
-    yield from _listed("analyses", told.artefacts)
+    yield from _listed("artefacts", told.artefacts)
     if told.wandb is not None and is_installed("wandb"):
         yield "W&B", "all events are sent" if told.wandb else f"has events to send ({program('sync')})"
     yield "on disk", size_of(told.bytes)

@@ -8,14 +8,14 @@ from ablab.commands.options import VerifyOptions
 from ablab.commands.verification import Reported, Verified, all_hold, ended_of, faults_of, verify_runs, verify_stamps
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
-from ablab.judge.flaws import broken, checked
+from ablab.judge.flaws import broken, broken_claims, checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
 from ablab.store.pack import unpack
-from ablab.store.register import REGISTER
+from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
@@ -93,7 +93,8 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
         console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
         cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
         studies = _studies(folder)
-        faults = [*cut, *broken(chain, studies)]
+        is_packed = any(file.startswith(f"{CLAIMS}/") for file in index.files)  # not by archives of before
+        faults = [*cut, *broken(chain, studies), *(broken_claims(chain, folder) if is_packed else ())]
         for fault in faults:
             console.say(fault)
         if any(file.startswith("reports/") for file in index.files):
@@ -110,7 +111,7 @@ def _register(store: Path, stamps: Sequence[HeldStamp], console: Console) -> Ver
     chain, studies = Chain.of(store), _studies(store)
     if chain.stamp is None:
         raise UserError(f"outputs={store}: it has no {REGISTER}; allowed: a folder of outputs with one, or archive=")
-    faults = [*broken(chain, studies)]
+    faults = [*broken(chain, studies), *broken_claims(chain, store)]
     for fault in faults:
         console.say(fault)
     return _with_register(Verified(faults=faults), Reported(chain, studies, chain.ended), stamps, console)

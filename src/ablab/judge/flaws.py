@@ -15,7 +15,7 @@ from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
-from ablab.store.register import OF_STUDIES, file_digest, waiting_for
+from ablab.store.register import CLAIMS, OF_STUDIES, file_digest, waiting_for
 from ablab.store.run_folder import RunFolder
 
 MOST_NAMED = 5
@@ -81,6 +81,16 @@ def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
     for study in studies if chain.digests else ():
         for what in OF_STUDIES:
             yield from _of_file(chain, study, what)
+
+
+def broken_claims(chain: Chain, store: Path) -> Iterator[str]:
+    """Yield where what was registered of tables is not what was entered."""
+    for entry in chain.entries:
+        if entry.what == CLAIMS and entry.path is not None:
+            if not (store / entry.path).exists():
+                yield f"{entry.path} is gone, and was registered on {entry.at[:10]}"
+            elif file_digest(store / entry.path) != entry.digest:
+                yield f"{entry.path} is not what was entered: it was edited"
 
 
 def _stamps(report: Path) -> list[str]:

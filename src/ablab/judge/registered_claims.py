@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ablab.errors import UserError
 from ablab.files import json_digest, read_json
-from ablab.judge.flaws import broken
+from ablab.judge.flaws import broken, broken_claims
 from ablab.judge.registration import Registered
 from ablab.judge.results_table import Results
 from ablab.judge.table_claims import JudgedTable, TableExperiment
@@ -101,18 +101,13 @@ class Registrations:
     @classmethod
     def of(cls, store: Path) -> "Registrations":
         chain = Chain.of(store)
-        known, flaws = [], list(broken(chain, []))
-        for entry in chain.entries:
-            if entry.what != CLAIMS or entry.file is None:
-                continue
-            path = claims_path(store, entry.file)
-            if not path.exists():
-                flaws.append(f"{CLAIMS}/{entry.file} is gone, and was registered on {entry.at[:10]}")
-            elif file_digest(path) != entry.digest:
-                flaws.append(f"{CLAIMS}/{entry.file} is not what was entered: it was edited")
-            else:
-                known.append(_read(path).model_copy(update={"at": entry.at}))
-        return cls(known, flaws, chain.stamp)
+        entered = ((store / entry.path, entry) for entry in chain.entries if entry.what == CLAIMS and entry.path)
+        known = [
+            _read(path).model_copy(update={"at": entry.at})
+            for path, entry in entered
+            if path.exists() and file_digest(path) == entry.digest
+        ]
+        return cls(known, [*broken(chain, []), *broken_claims(chain, store)], chain.stamp)
 
     def of_file(self, file: Path, experiment: TableExperiment, store: Path) -> RegisteredClaims | None:
         """Return the first registration of what a file declares, else the first of the file; None: there is none."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ablab.errors import UserError, reason
 from ablab.files import replacing, sha256
 from ablab.store.chain import Chain
-from ablab.store.register import REGISTER
+from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
 
@@ -134,6 +134,7 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
 
 def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) -> Iterator[Path]:
     yield from _within(outputs / REGISTER)
+    yield from _within(outputs / CLAIMS)
     for folder in folders:
         yield from _within(folder)
     for run in runs:

@@ -116,6 +116,8 @@ class Command(OwnTask):
     def train_on(self, loop: Loop) -> None:
         folder = loop.folder / FOLDER
         folder.mkdir(exist_ok=True)
+        artefacts = RunFolder(loop.folder).artefacts
+        write_artefacts(artefacts, {}, folder)  # those of an attempt before say nothing of what this one comes to
         progress = ProgressLines(folder / "progress.jsonl")
 
         def note(points: Sequence[CurvePoint]) -> None:
@@ -131,7 +133,7 @@ class Command(OwnTask):
             note(progress.news())
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
-        write_artefacts(RunFolder(loop.folder).artefacts, found.artefacts, folder)
+        write_artefacts(artefacts, found.artefacts, folder)
         cost = {} if found.cost is None else {"cost": found.cost.model_dump()}
         loop.validate(loop.step + 1, self._told(found.scores), {"items": items, **cost}, loop.step + 1)
 
