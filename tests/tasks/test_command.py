@@ -371,7 +371,8 @@ def test_a_wrong_table_is_refused_in_a_line(tmp_path, fields, why):
 
 
 def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
-    artefacts = {"one": PICTURE, "drawn": {**PICTURE, "file": "b.svg"}, "classes": TABLE}
+    under_no_heading = {**PICTURE, "file": "b.svg", "section": None}
+    artefacts = {"one": PICTURE, "drawn": under_no_heading, "classes": TABLE}
     written = json.dumps({"scores": {"loss": 1}, "artefacts": artefacts})
     files = "folder = os.path.dirname(out); os.makedirs(f'{folder}/plots', exist_ok=True); "
     files += (
@@ -391,6 +392,7 @@ def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
     assert 'src="data:image/svg+xml;base64,' in text
     assert "<script>alert" not in text
     assert "By class" in text
+    assert ">Artefacts</h2>" in text
     assert main(["pack", f"runs={run.id}", "to=one.zip"]) == 0
     assert main(["verify", "archive=one.zip"]) == 0
     (kept / "one.png").write_bytes(PIXEL + b"x")

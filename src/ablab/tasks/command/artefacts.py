@@ -23,6 +23,9 @@ from ablab.tasks.command.pictures import read_picture
 LONGEST = 100
 """Characters of the longest key, which is the name of a file."""
 
+SECTION = "Artefacts"
+"""The heading under which reports draw those that name none."""
+
 MOST_CELLS = 10_000
 """Of the largest table: a page holds one for each arm."""
 
@@ -77,7 +80,8 @@ Artefacts = dict[
 def write_artefacts(folder: Path, artefacts: Mapping[str, GivenArtefact], source: Path) -> None:
     """Write the artefacts of a run, with pictures from below `source`; remove those that an attempt before has left."""
     written = set()
-    for key, artefact in artefacts.items():
+    for key, given in artefacts.items():
+        artefact = given if given.section else given.model_copy(update={"section": SECTION})
         if isinstance(artefact, PictureFile):
             artefact, picture = _kept(folder, key, artefact, source)
             written.add(picture)
