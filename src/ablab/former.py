@@ -64,7 +64,6 @@ MERGED: Mapping[str, str] = {
     "ablab.api.differences": "ablab.commands.diff",
     "ablab.build.pruning": "ablab.transformer.pruning.search",
     "ablab.build": "ablab.transformer.stages",
-    "ablab.tasks.command.container": "ablab.tasks.command.inputs",
     "ablab.threads": "ablab.code.machine",
     "ablab.code.equal": "ablab.code.differences",
     "ablab.code.files": "ablab.code.find",
