@@ -13,7 +13,7 @@ at once; tests/statistics/test_loops.py holds them to `ablab.statistics.loops`.
 import json
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,10 @@ from ablab.statistics.loops import LookLevels
 from ablab.statistics.student import Floats
 from benchmarks.calibration.jobs import SEED
 from benchmarks.calibration.noise import DISTRIBUTIONS
+
+RESULTS = Path(__file__).parents[2] / "docs/results"
+FEWEST = 4
+"""Runs of an arm whose scatter is drawn from."""
 
 PROPOSALS = 100
 LOOPS = 4000
@@ -51,8 +55,34 @@ class World:
     insists: bool = False
 
 
+def own_runs(studies: Iterable[str]) -> Draw:
+    """Return draws, with replacement, from how the scores of our own runs differ from the means of their arms.
+
+    Each is divided by the standard deviation within the arms of its study, so that arms keep the noise that they have
+    beside each other, and made as wide as a mean of few runs has made it narrow.
+    """
+    found = [np.concatenate(scattered) for study in studies if (scattered := _scattered(study))]
+    pool = np.concatenate([each / each.std() for each in found])
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        return rng.choice(pool, shape)
+
+    return draw
+
+
+def _scattered(study: str) -> list[Floats]:
+    arms = json.loads((RESULTS / study / "report.json").read_text(encoding="utf-8"))["arms"]
+    scores = [np.array([run["score"] for run in arm["runs"] if run["score"] is not None]) for arm in arms]
+    wide = [each for each in scores if len(each) >= FEWEST]
+    return [(each - each.mean()) * (len(each) / (len(each) - 1)) ** 0.5 for each in wide]
+
+
+STUDIES = sorted(path.parent.name for path in RESULTS.glob("*/report.json"))
+
 WORLDS = {
     "normal noise": World(),
+    "our own runs": World(own_runs(STUDIES)),
+    "twelve equal runs of ours": World(own_runs(["a_vs_a"])),
     "heavy tails (t3)": World(DISTRIBUTIONS["heavy tails (t3)"]),
     "one in ten poor": World(DISTRIBUTIONS["one in ten poor"]),
     "proposals with half the noise": World(own=0.5),
@@ -172,7 +202,7 @@ class Referee:
 
     levels: LookLevels = field(default_factory=LookLevels)
     floor: int = 8
-    confirmation: int = 5
+    confirmation: int = 6
 
     def __call__(self, loops: Loops) -> Outcome:
         base, floor = np.zeros(loops.count), loops.noise(self.floor)

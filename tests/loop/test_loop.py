@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,23 @@ def test_a_loop_is_no_experiment(folder, capsys):
     Path("experiments/loop.yaml").write_text(LOOP + "arms: {a: [lr=1]}\n")
     with pytest.raises(Exception, match="a loop has none"):
         read_loop("loop")
+
+
+def test_a_loop_is_packed_and_verified_with_its_ledger(folder, capsys):
+    assert propose("lr=0.2") == 0
+    assert propose("width=7") == DROPPED
+    assert main(["confirm", "hydra.launcher.jobs=4"]) == 0
+    capsys.readouterr()
+    assert main(["verify", "experiment=loop"]) == 0, capsys.readouterr().out
+    assert main(["pack", "experiment=loop", "to=loop.zip"]) == 0
+    with zipfile.ZipFile("loop.zip") as packed:
+        names = packed.namelist()
+    assert {"studies/loop/loop.json", "reports/loop/confirmation.md", "register.jsonl"} <= {*names}
+    runs = book().runs + 3 * 2
+    assert sum(name.endswith("/record.json") for name in names) == runs
+    assert main(["verify", "archive=loop.zip"]) == 0, capsys.readouterr().out
+    path = Path("outputs/studies/loop/loop.json")
+    path.write_text(path.read_text().replace("it should help", "it was planned"))
+    capsys.readouterr()
+    assert main(["verify", "experiment=loop"]) == 1
+    assert "loop.json is not what was entered: it was edited" in capsys.readouterr().out

@@ -7,13 +7,14 @@ from pathlib import Path
 from ablab.commands.options import PackOptions
 from ablab.commands.verification import ended_of
 from ablab.errors import DONE, UserError
-from ablab.judge.selection_ad_hoc import of_runs
+from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.store.pack import Contents
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
 from ablab.store.stamps import TRAILER, write_stamp
 from ablab.study.definition import define
+from ablab.study.loop import ledger_of
 from ablab.tasks.verbs import split_words
 from ablab.text import program
 from ablab.tracking.console import Console
@@ -27,7 +28,9 @@ def pack(arguments: Sequence[str]) -> int:
     outputs = Path(options.outputs)
     if (options.runs is None) == (not words):
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
-    if options.runs is None:
+    if words and (ledger := ledger_of(words, outputs)) is not None:
+        selection, folders = of_loop(ledger), [ledger.folder]
+    elif options.runs is None:
         study = define((*words, f"outputs={spelled('outputs', str(outputs))}"))
         selection = of_study(study)
         folders = [one.folder for one in (study, study.trials) if one is not None]

@@ -10,7 +10,7 @@ from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, broken_claims, checked
 from ablab.judge.selection import SelectedArms
-from ablab.judge.selection_ad_hoc import of_runs
+from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
@@ -19,6 +19,7 @@ from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
+from ablab.study.loop import ledger_of
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import how_many
 from ablab.tracking.console import Console
@@ -26,8 +27,6 @@ from ablab.tracking.console import Console
 
 def verify(arguments: Sequence[str]) -> int:
     """Check the digests of all that the runs rest on, and score their translations again; return 0 if all hold."""
-    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
-
     options, words = split_words(VerifyOptions, arguments)
     given = [key for key in ("run", "runs", "archive") if getattr(options, key) is not None]
     if len(given) + bool(words) > 1 or not (given or words or options.stamp):
@@ -37,7 +36,7 @@ def verify(arguments: Sequence[str]) -> int:
     if options.archive is not None:
         told = _archive(Path(options.archive), stamps, console)
     elif given or words:
-        told = _selected(options, [*words, f"outputs={spelled('outputs', str(options.outputs))}"], stamps, console)
+        told = _selected(options, words, stamps, console)
     else:
         told = _register(Path(options.outputs), stamps, console)
     for line in _in_all(told):
@@ -62,8 +61,12 @@ def _in_all(told: Verified) -> Iterator[str]:
 
 
 def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[HeldStamp], console: Console) -> Verified:
+    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+
     if options.run is None and options.runs is None:
-        chosen = of_study(define(tuple(words)))
+        ledger = ledger_of(words, Path(options.outputs))
+        store = f"outputs={spelled('outputs', str(options.outputs))}"
+        chosen = of_study(define((*words, store))) if ledger is None else of_loop(ledger)
     else:
         chosen = of_runs(options.run or options.runs or "", Path(options.outputs))
     selection = checked(chosen)

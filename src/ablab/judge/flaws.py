@@ -15,7 +15,7 @@ from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
-from ablab.store.register import CLAIMS, OF_STUDIES, file_digest, waiting_for
+from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, file_digest, waiting_for
 from ablab.store.run_folder import RunFolder
 
 MOST_NAMED = 5
@@ -113,15 +113,16 @@ def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
     path, entries = study / f"{what}.json", chain.of_study(study.name, what)
     digest = chain.files.get(_place(study, what))
     when = f" on {entries[0].at[:10]}" if entries else ""
+    was = "the loop began" if what == LOOP else f"the study was {what}"
     if digest is None:
         if path.exists():
             yield f"{path.name} was never entered in the register: it {FROM_ELSEWHERE}"
     elif not _lies(path, digest):
-        yield f"{path.name} is gone, and the study was {what}{when}"
+        yield f"{path.name} is gone, and {was}{when}"
     elif _is_another(path, digest):
         yield f"{path.name} is not what was entered: it was edited"
-    elif path.exists() and (there := len(read_json(path))) < len(entries):
-        yield f"{path.name} was made anew: the study was {what}{when}, and {there} of {len(entries)} entries are left"
+    elif what != LOOP and path.exists() and (there := len(read_json(path))) < len(entries):
+        yield f"{path.name} was made anew: {was}{when}, and {there} of {len(entries)} entries are left"
 
 
 def _place(study: Path, what: str) -> str:

@@ -14,6 +14,7 @@ from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
+from ablab.study.loop import Ledger
 from ablab.tasks.conditions import conditions as parsed
 from ablab.tasks.conditions import meeting, near_miss, values_of
 from ablab.tasks.identity import condition_id, distinct
@@ -24,6 +25,15 @@ def of_runs(runs: str, outputs: Path) -> SelectedArms:
     """Select the runs named in `runs`, one arm for each recipe; the first is the baseline."""
     found = [(run.folder, run.record) for run in open_runs(None, runs, outputs)]
     return _ad_hoc("runs", f"runs={runs}", found, outputs)
+
+
+def of_loop(ledger: Ledger) -> SelectedArms:
+    """Select the runs of a loop that have ended, one arm for each recipe."""
+    runs = [folder for name in ledger.run_ids if (folder := RunFolder(ledger.outputs / "runs" / name)).record()]
+    if not runs:
+        raise UserError(f"{ledger.name}: none of its runs has ended in {ledger.outputs}")
+    found = of_runs(",".join(folder.run_id for folder in runs), ledger.outputs)
+    return replace(found, name=ledger.name, study=ledger.folder, chosen_by="the loop")
 
 
 def where(conditions: str, outputs: Path) -> SelectedArms:

@@ -34,7 +34,10 @@ WAITING = "entering"
 """Ending of a file that is whole and has no entry yet, of a length by which `half_written` recognises it."""
 
 
-OF_STUDIES = ("registered", "extended", "closed", "loop")
+LOOP = "loop"
+"""What is entered of a loop's ledger, each time whole; of the other files of a study, each entry adds to them."""
+
+OF_STUDIES = ("registered", "extended", "closed", LOOP)
 """What is entered of a study, each time with a file of that name."""
 
 

@@ -14,7 +14,7 @@ from ablab.files import json_digest, read_json, writing_in
 from ablab.statistics.loops import LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
-from ablab.store.register import Register, file_digest
+from ablab.store.register import LOOP, Register, file_digest
 from ablab.study.experiment import Compared, Declared, Words, find, read_as
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
@@ -34,7 +34,7 @@ class Confirmation(Declared):
     `sealed`: words that confirmation alone adds, such as those that name a test set.
     """
 
-    seeds: Annotated[int, Field(ge=2)] = 5
+    seeds: Annotated[int, Field(ge=2)] = 6
     error: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     sealed: Words = Field(default_factory=list)
 
@@ -229,6 +229,12 @@ class Ledger:
     def path(self) -> Path:
         return self.folder / "loop.json"
 
+    @property
+    def run_ids(self) -> list[str]:
+        """The ids of all runs that it has asked for."""
+        path = self.folder / "runs.json"
+        return [row["run_id"] for row in (read_json(path) if path.exists() else [])]
+
     def read(self) -> Book | None:
         """Return its content, None where nothing was proposed. UserError where it is not what the register has."""
         complete(self.outputs, self.path)
@@ -245,7 +251,7 @@ class Ledger:
 
     def write(self, book: Book) -> Book:
         """Write it and return it as it can be read again."""
-        Register(self.outputs).write(self.path, book.model_dump(mode="json"), "loop", study=self.name)
+        Register(self.outputs).write(self.path, book.model_dump(mode="json"), LOOP, study=self.name)
         return Book.model_validate(book.model_dump())
 
     @contextmanager
@@ -262,6 +268,13 @@ class Ledger:
                 yield
             finally:
                 lock.release()
+
+
+def ledger_of(words: Sequence[str], outputs: Path) -> Ledger | None:
+    """Return the ledger of the loop that words name by its file alone; None where they name something else."""
+    (key, _, name), *others = [word.partition("=") for word in words]
+    ledger = Ledger(outputs, Path(name).stem)
+    return ledger if key == "experiment" and not others and ledger.path.exists() else None
 
 
 def content_of(loop: DeclaredLoop) -> str:
