@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,13 +47,15 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 @dataclass(frozen=True)
 class World:
     """How runs vary. `own`: the noise of proposals beside that of the baseline; `drift`: of all scores, in standard
-    deviations, over the loop; `insists`: what was nearly kept is proposed again, as if it were new.
+    deviations, over the loop; `insists`: what was nearly kept is proposed again, as if it were new. `alters`: factor by
+    which one proposal in ten changes the noise, of every stack that it is in.
     """
 
     draw: Draw = DISTRIBUTIONS["normal"]
     own: float = 1.0
     drift: float = 0.0
     insists: bool = False
+    alters: float = 1.0
 
 
 def own_runs(studies: Iterable[str]) -> Draw:
@@ -90,6 +93,9 @@ WORLDS = {
     "proposals with thrice the noise": World(own=3.0),
     "a drift of 2 sd": World(drift=2.0),
     "near misses proposed again": World(insists=True),
+    "one in ten doubles the noise": World(alters=2.0),
+    "one in ten trebles the noise": World(alters=3.0),
+    "one in ten halves the noise": World(alters=0.5),
 }
 
 
@@ -114,9 +120,17 @@ class Loops:
     def count(self) -> int:
         return len(self.good)
 
-    def noise(self, seeds: int, size: float = 1.0) -> Floats:
-        """Draw [loops, seeds]."""
-        return size * self.world.draw(self.rng, (self.count, seeds))
+    @cached_property
+    def factors(self) -> Floats:
+        """Return by what each proposal multiplies the noise, [loops, proposals]."""
+        if self.world.alters == 1:
+            return np.ones(self.good.shape)
+        return np.where(self.rng.random(self.good.shape) < 0.1, self.world.alters, 1.0)
+
+    def noise(self, seeds: int, size: float | Floats = 1.0) -> Floats:
+        """Draw [loops, seeds]; `size`: of the noise, or that of each loop."""
+        drawn = self.world.draw(self.rng, (self.count, seeds))
+        return size[:, None] * drawn if isinstance(size, np.ndarray) else size * drawn
 
     def at(self, number: int) -> float:
         """Return what drift adds while a proposal is tried."""
@@ -148,11 +162,13 @@ def compared(one: Floats, other: Floats) -> Floats:
 
 def greedy(loops: Loops) -> Outcome:
     """Keep what scores better in one run than the best so far did in its one."""
-    best, base = loops.noise(1)[:, 0], np.zeros(loops.count)
+    best, base, noise = loops.noise(1)[:, 0], np.zeros(loops.count), np.ones(loops.count)
     kept = np.zeros_like(loops.good)
     for number in range(PROPOSALS):
-        score = base + loops.gain(number) + loops.at(number) + loops.noise(1, loops.world.own)[:, 0]
+        own = noise * loops.world.own * loops.factors[:, number]
+        score = base + loops.gain(number) + loops.at(number) + loops.noise(1, own)[:, 0]
         better = score > best
+        noise = noise * np.where(better, loops.factors[:, number], 1.0)
         kept[:, number] = better
         best, base = np.where(better, score, best), base + better * loops.gain(number)
     return _outcome(loops, kept, np.full(loops.count, 1.0 + PROPOSALS))
@@ -163,7 +179,8 @@ def declared(loops: Loops) -> Floats:
     floor = loops.noise(8)
     found = []
     for number in range(PROPOSALS):
-        scores = loops.gain(number)[:, None] + loops.at(number) + loops.noise(DECLARED, loops.world.own)
+        own = loops.world.own * loops.factors[:, number]
+        scores = loops.gain(number)[:, None] + loops.at(number) + loops.noise(DECLARED, own)
         found.append(compared(scores, floor))
     return np.stack(found, axis=1)
 
@@ -205,7 +222,7 @@ class Referee:
     confirmation: int = 6
 
     def __call__(self, loops: Loops) -> Outcome:
-        base, floor = np.zeros(loops.count), loops.noise(self.floor)
+        base, floor, noise = np.zeros(loops.count), loops.noise(self.floor), np.ones(loops.count)
         kept = np.zeros_like(loops.good)
         runs = np.full(loops.count, float(self.floor))
         again = np.full(loops.count, -1)  # what is proposed again, by its number; -1: nothing is
@@ -213,15 +230,17 @@ class Referee:
             asked = np.where(again >= 0, again, number) if loops.world.insists else np.full(loops.count, number)
             is_new = ~np.take_along_axis(kept, asked[:, None], 1)[:, 0]
             gain = loops.effect * np.take_along_axis(loops.good, asked[:, None], 1)[:, 0]
-            scores = (base + gain + loops.at(number))[:, None] + loops.noise(self.levels.looks[-1], loops.world.own)
+            factor = np.take_along_axis(loops.factors, asked[:, None], 1)[:, 0]
+            own = noise * loops.world.own * factor
+            scores = (base + gain + loops.at(number))[:, None] + loops.noise(self.levels.looks[-1], own)
             keeps, spent, last = self._looked(scores, floor)
             keeps &= is_new
             runs += spent
             near = ~keeps & (last <= 0.2) & (spent == self.levels.looks[-1])
             again = np.where(near & (again < 0), asked, -1)
             kept[np.arange(loops.count)[keeps], asked[keeps]] = True
-            base = base + keeps * gain
-            fresh = (base + loops.at(number))[:, None] + loops.noise(self.floor)
+            base, noise = base + keeps * gain, noise * np.where(keeps, factor, 1.0)
+            fresh = (base + loops.at(number))[:, None] + loops.noise(self.floor, noise)
             floor = np.where(keeps[:, None], fresh, floor)
             runs += keeps * self.floor
         stands = self._confirmed(loops, kept)
@@ -247,14 +266,15 @@ class Referee:
         seeds, numbers = self.confirmation, kept.sum(axis=1)
         gains = loops.effect * loops.good
         total = (kept * gains).sum(axis=1)
-        own = loops.world.own  # a stack is as noisy as proposals are
+        # A stack is as noisy as proposals are, and as the changes in it make it.
+        own = loops.world.own * np.where(kept, loops.factors, 1.0).prod(axis=1)
         whole, first = total[:, None] + loops.noise(2 * seeds, own), loops.noise(seeds)
         squares, df = _squares(whole), np.full(loops.count, 2.0 * seeds - 1)
         differences = np.full((loops.count, PROPOSALS), -np.inf)
         for number in range(PROPOSALS):
             has = kept[:, number] & (numbers > 1)
             if has.any():
-                without = (total - gains[:, number])[:, None] + loops.noise(seeds, own)
+                without = (total - gains[:, number])[:, None] + loops.noise(seeds, own / loops.factors[:, number])
                 squares, df = squares + has * _squares(without), df + has * (seeds - 1)
                 differences[:, number] = np.where(has, whole.mean(axis=1) - without.mean(axis=1), -np.inf)
         error = np.sqrt(squares / df * (0.5 / seeds + 1 / seeds))
@@ -295,11 +315,11 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def measured(rule: Rule, name: str, world: World, share: float, effect: float, loops: int) -> dict[str, float | None]:
-    """Return the rates of a rule in a world."""
+def measured(name: str, world: str, share: float, effect: float, loops: int) -> dict[str, float | None]:
+    """Return the rates of a rule in a world, both by name."""
     rng = np.random.default_rng([SEED, zlib.crc32(f"{name} {world} {share} {effect}".encode())])
     good = rng.random((loops, PROPOSALS)) < share
-    found = rule(Loops(rng, world, good, effect))
+    found = RULES[name](Loops(rng, WORLDS[world], good, effect))
     shares = found.found[~np.isnan(found.found)]
     return {
         "any false": float(found.false.mean()),
@@ -322,10 +342,10 @@ def main() -> None:
     known = json.loads(target.read_text()) if target.exists() else {}
     found = known.get("rates", {}) if known.get("loops") == loops else {}
     for world, share, effect in track(cells(), "cells", disable=not sys.stdout.isatty()):
-        for name, rule in RULES.items():
+        for name in RULES:
             key = f"{name}; {world}; {share:.0%} good; {effect:g} sd"
             if key not in found:
-                found[key] = measured(rule, name, WORLDS[world], share, effect, loops)
+                found[key] = measured(name, world, share, effect, loops)
                 target.write_text(json.dumps({"loops": loops, "rates": found}, indent=1) + "\n", encoding="utf-8")
             row = found[key]
             of_good = "no good ones" if row["good found"] is None else f"{100 * row['good found']:5.1f} % found"

@@ -80,8 +80,11 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert main(["confirm", "format=json", "hydra.launcher.jobs=4"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["stands"] == ["lr=0.2", "width=16"]
-    page = Path(told["page"]).read_text()
-    assert page.splitlines()[2].startswith("Confirmed: the 2 kept changes together are better than the first baseline")
+    page, answer = Path(told["page"]), "Confirmed: the 2 kept changes together are better than the first baseline"
+    assert page.with_suffix(".md").read_text().splitlines()[2].startswith(answer)
+    shown = page.read_text()
+    assert f"<h1>{answer}" in shown
+    assert shown.count('<path class="mean"') == 3, "the stack against the baseline, and without each change"
     sealed = [json.loads(path.read_text())["selected"]["scores"] for path in Path("outputs/runs").glob("*/record.json")]
     assert sum(score["val_loss"] > 4 for score in sealed) == (2 + 3) * 2, "only the confirmation saw the sealed set"
     drawn = [seed for floor in book().floors for seed in floor.seeds] + book().confirmed[0].seeds

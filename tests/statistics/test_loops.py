@@ -6,7 +6,7 @@ from scipy import stats
 
 from ablab.statistics.loops import LookLevels, confirm, difference, look
 from ablab.statistics.multiple import holm
-from benchmarks.calibration.loops import WORLDS, Referee, _holm, compared, discoveries, greedy, measured
+from benchmarks.calibration.loops import _holm, compared, discoveries, measured
 
 FLOOR = [0.1, -0.3, 0.2, 0.0, 0.4, -0.1, -0.2, 0.3]
 
@@ -146,5 +146,5 @@ def test_the_referee_keeps_its_error_where_greed_does_not():
     """400 loops of a hundred changes without effect; a binomial bound of 3 standard errors."""
     bound = 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
     for world in ("normal noise", "proposals with thrice the noise", "near misses proposed again"):
-        assert measured(Referee(), "a test", WORLDS[world], 0.0, 0.0, 400)["any false"] <= bound
-    assert measured(greedy, "a test", WORLDS["normal noise"], 0.0, 0.0, 400)["any false"] > 0.9
+        assert measured("referee", world, 0.0, 0.0, 400)["any false"] <= bound
+    assert measured("greedy", "normal noise", 0.0, 0.0, 400)["any false"] > 0.9

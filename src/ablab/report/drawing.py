@@ -16,6 +16,9 @@ WIDTH, HEIGHT, ASIDE = 380, 112, 22
 PUBLISHED, SEEDS, MEAN, AXIS = 8, 44, 62, 78
 """Heights of what is drawn: the published mark, the lowest row of seeds, the interval, and the axis."""
 
+ROW = 24
+"""Height of an interval in a row of a table."""
+
 RADIUS, ROWS = 4, 4
 """Of a seed's point; and rows over which points are spread that would hide each other."""
 
@@ -76,6 +79,27 @@ def path_drawing(claim: ClaimLine) -> Markup | None:
     across, up = SvgAxis(about.first, about.last, LEFT + 14, RIGHT - 14), _path_axis(claim, about)
     parts = [*_path_margin(claim, up), *_path_frame(claim, up), *_numbers_of_seeds(about, across)]
     return _svg("path", BOTTOM + 32, _path_alternative(claim, about), [*parts, *_looks(claim, about, across, up)])
+
+
+def intervals(estimates: Sequence[tuple[float, float, float]], said: Sequence[str]) -> list[Markup]:
+    """Return a drawing of each estimate between the ends of its interval, all on one axis; `said`: what each shows."""
+    axis = SvgAxis.around([0.0, *(value for each in estimates for value in each)], ASIDE, WIDTH - ASIDE, room=0.04)
+    drawn = []
+    for (estimate, low, high), words in zip(estimates, said, strict=True):
+        zero = axis.at(0.0)
+        middle = ROW // 2
+        parts = [_line("zero", zero, zero, 0, ROW), _bar(axis, low, high, middle), _point(axis, estimate, middle)]
+        drawn.append(_svg("drawing", ROW, words, parts))
+    return drawn
+
+
+def _bar(axis: SvgAxis, low: float, high: float, y: int) -> Markup:
+    path = Markup('<path class="interval" d="M{0} {1}v10M{0} {2}H{3}M{3} {1}v10"/>')
+    return path.format(axis.at(low), y - 5, y, axis.at(high))
+
+
+def _point(axis: SvgAxis, value: float, y: int) -> Markup:
+    return Markup('<path class="mean" d="M{} {}l6 6l-6 6l-6 -6z"/>').format(axis.at(value), y - 6)
 
 
 def _svg(kind: str, height: int, said: str, parts: Sequence[Markup]) -> Markup:
@@ -184,10 +208,8 @@ def _spread(seeds: Sequence[SeedDifference], axis: SvgAxis) -> Iterator[tuple[Se
 
 def _mean(claim: ClaimLine, axis: SvgAxis) -> Iterator[Markup]:
     if claim.interval is not None:
-        left, right = axis.at(claim.interval.low), axis.at(claim.interval.high)
-        path = Markup('<path class="interval" d="M{0} {1}v10M{0} {2}H{3}M{3} {1}v10"/>')
-        yield path.format(left, MEAN - 5, MEAN, right)
-    yield Markup('<path class="mean" d="M{} {}l6 6l-6 6l-6 -6z"/>').format(axis.at(claim.difference or 0.0), MEAN - 6)
+        yield _bar(axis, claim.interval.low, claim.interval.high, MEAN)
+    yield _point(axis, claim.difference or 0.0, MEAN)
 
 
 def _path_alternative(claim: ClaimLine, about: FollowedLine) -> str:

@@ -1,14 +1,17 @@
 """What a loop says: the answer to a proposal, its ledger, and the page of its confirmation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from ablab.files import write_json, write_text
 from ablab.judge.loop import Left, outcome_line
 from ablab.judge.metrics import Measure
+from ablab.report.drawing import intervals
+from ablab.report.page import rendered
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
 from ablab.text import aligned, how_many, p_text, program
 
@@ -191,50 +194,71 @@ def confirmed_loop(file: LoopFile, book: Book, found: Confirmed, page: Path) -> 
 
 
 def write_page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure, stamp: str | None) -> None:
-    """Write the page of a confirmation as Markdown, and its data beside it."""
+    """Write the page of a confirmation, the same as Markdown, and its data beside it."""
     page = Path(told.page)
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_text(page, "".join(f"{line}\n" for line in _page(told, file, book, measure, stamp)))
+    content = _content(told, file, book, measure)
+    write_text(page, rendered("confirmation.html", **content, stamp=stamp))
+    write_text(page.with_suffix(".md"), "".join(f"{line}\n" for line in _markdown_page(content, stamp)))
     write_json(page.with_suffix(".json"), told.model_dump(mode="json"))
 
 
-def _page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure, stamp: str | None) -> Iterator[str]:
+def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) -> dict[str, Any]:
+    """Return what both pages say, in words."""
     digits = measure.digits
-    yield from (f"# {told.loop}: {file.loop.question}", "", headline(told), "")
-    head = ["all kept changes against", f"difference in {measure.title}", "95 % interval", "p of Holm", ""]
+    spans = [f"{one.low:+.{digits}f} to {one.high:+.{digits}f}" for one in told.contrasts]
     rows = [
-        [
-            one.name,
-            f"{one.estimate:+.{digits}f}",
-            f"{one.low:+.{digits}f} to {one.high:+.{digits}f}",
-            p_text(one.holm_p),
-            "stands" if one.stands else "not shown",
-        ]
-        for one in told.contrasts
+        [one.name, f"{one.estimate:+.{digits}f}", span, p_text(one.holm_p), "stands" if one.stands else "not shown"]
+        for one, span in zip(told.contrasts, spans, strict=True)
     ]
-    yield from _markdown(head, rows)
-    error = f"{100 * file.loop.confirmation.error:g} %"
-    sealed = " ".join(file.loop.confirmation.sealed)
-    test = f" The test set ({sealed}) was not used before." if sealed and len(book.confirmed) == 1 else ""
-    again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
-    yield from (
-        "",
-        f"{len(told.seeds)} fresh seeds of all kept changes, {len(told.seeds) // 2} of each other arm; the chance that "
-        f"any line stands by mistake is {error}.{test}{again}",
-        "",
-    )
-    yield from ("## Proposals", "")
-    rows = [
+    proposals = [
         [
             str(each.number),
-            f"`{' '.join(each.words)}`",
+            " ".join(each.words),
             each.because,
             outcome_line(each, file.loop, measure, book.floors),
             str(len(each.seeds)),
         ]
         for each in book.proposals
     ]
-    yield from _markdown(["", "change", "because", "what became of it", "runs"], rows)
+    return {
+        "name": told.loop,
+        "question": file.loop.question,
+        "headline": headline(told),
+        "head": ["all kept changes against", f"difference in {measure.title}", "95 % interval", "p of Holm", ""],
+        "rows": rows,
+        "drawn": intervals(
+            [(one.estimate, one.low, one.high) for one in told.contrasts],
+            [
+                f"{one.name}: {one.estimate:+.{digits}f}, {span}"
+                for one, span in zip(told.contrasts, spans, strict=True)
+            ],
+        ),
+        "how": _how(told, file, book),
+        "columns": ["", "change", "because", "what became of it", "runs"],
+        "proposals": proposals,
+        "outcomes": [each.outcome for each in book.proposals],
+    }
+
+
+def _how(told: ConfirmedLoop, file: LoopFile, book: Book) -> str:
+    """Say how many seeds there were, on what, and what the error is of."""
+    error = f"{100 * file.loop.confirmation.error:g} %"
+    sealed = " ".join(file.loop.confirmation.sealed)
+    test = f" The test set ({sealed}) was not used before." if sealed and len(book.confirmed) == 1 else ""
+    again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
+    return (
+        f"{len(told.seeds)} fresh seeds of all kept changes, {len(told.seeds) // 2} of each other arm; the chance that "
+        f"any line stands by mistake is {error}.{test}{again}"
+    )
+
+
+def _markdown_page(content: Mapping[str, Any], stamp: str | None) -> Iterator[str]:
+    yield from (f"# {content['name']}: {content['question']}", "", content["headline"], "")
+    yield from _markdown(content["head"], content["rows"])
+    yield from ("", content["how"], "", "## Proposals", "")
+    rows = [[number, f"`{change}`", *others] for number, change, *others in content["proposals"]]
+    yield from _markdown(content["columns"], rows)
     if stamp is not None:
         yield from ("", f"Register: {stamp}")
 

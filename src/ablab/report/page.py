@@ -64,19 +64,13 @@ class Section(NamedTuple):
 
 def page(document: Document) -> str:
     """Return HTML that contains its style, scripts, data and Plotly."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    folder = files("ablab.report") / "page"
     drawn = charts(document)
-    loader = PackageLoader("ablab.report", "page")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     sections, plots = _sections(document), forests(document)
     told = [_told(claim, document) for claim in document.claims]
     rows = sum(len(plot.rows) for plot in plots.values())
     tables = {table.key: page_table(table) for make in MAKERS if (table := make(document)).rows}
-    return environment.get_template("page.html").render(
+    return rendered(
+        "page.html",
         document=document,
         looks={name: (look.colour, STROKES[look.dash], SHAPES[look.marker]) for name, look in styles(document).items()},
         arms=arms_by_effect(document),
@@ -95,11 +89,25 @@ def page(document: Document) -> str:
         alternatives=alternatives(document),
         data={key: _embedded(chart) for key, chart in drawn.items()},
         heights={key: chart["layout"].get("height", 450) for key, chart in drawn.items()},
-        style=(folder / "page.css").read_text(encoding="utf-8"),
-        dark=(folder / "dark.css").read_text(encoding="utf-8"),
-        scripts=[(folder / name).read_text(encoding="utf-8") for name in ("page.js", "charts.js")],
+        scripts=[_file(name) for name in ("page.js", "charts.js")],
         plotly=_plotly() if drawn else "",
     )
+
+
+def rendered(template: str, **content: Any) -> str:
+    """Return a page of this content in the style of all pages, by its template in `report/page`."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("ablab.report", "page")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page = environment.get_template(template)
+    return page.render(style=_file("page.css"), dark=_file("dark.css"), **content)
+
+
+def _file(name: str) -> str:
+    return (files("ablab.report") / "page" / name).read_text(encoding="utf-8")
 
 
 def _told(claim: ClaimLine, document: Document) -> Told:

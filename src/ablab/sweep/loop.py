@@ -183,6 +183,7 @@ class Referee:
         """Look after each number of seeds until it is decided."""
         loop = self.file.loop
         book = self._with_floor(book)
+        self.floor_scores(book)  # a floor that diverged is refused before anything is compared with it
         for wanted in loop.levels.looks[len(proposal.looks) :]:
             if wanted > len(proposal.seeds):
                 runs = self.left(book).runs
