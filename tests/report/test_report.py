@@ -77,7 +77,14 @@ def test_figures_agree_across_all_renderings(reported):
     in_markdown = {re.sub(r" \[[\d, ]+\]$", "", cell) for cell in listed}
     in_markdown |= {"", *re.findall(r"^\d+\. (.*)$", markdown, flags=re.M)}
     document = Document.model_validate(reported.data)
-    assert [table.key for table in tables(document)] == ["claims", "arms", "differences", "metrics", "otherwise"]
+    assert [table.key for table in tables(document)] == [
+        "claims",
+        "arms",
+        "differences",
+        "worth",
+        "metrics",
+        "otherwise",
+    ]
     for table in tables(document):
         with (reported.folder / f"{table.key}.csv").open(newline="") as file:
             ends = ["; ".join(document.notes), document.stamp]

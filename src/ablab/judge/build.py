@@ -16,6 +16,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.sensitivity import metric_lines
 from ablab.judge.setup import setup
 from ablab.judge.tuned import tuning_lines, tuning_series, with_tuning
+from ablab.judge.worth import worth_lines
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import now
 from ablab.tasks.task import Nouns
@@ -65,6 +66,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         setup=setup(selection),
         tuning=tuning_lines(selection),
         drift=drifts(selection),
+        worth=worth_lines(selection),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ablab.judge.drift import check_ran_together
-from ablab.judge.evidence import Evidence, check_scale, evidence
+from ablab.judge.evidence import Evidence, check_scale, evidence, observed
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -90,7 +90,8 @@ def _refusals(
     parts: Sequence[ContrastTerm], arms: Mapping[str, ArmRuns], measure: Measure, margin: float
 ) -> Iterator[str]:
     for part in parts:
-        found = evidence(arms[part.arm], arms[part.baseline], measure, margin)
+        one, other = arms[part.arm], arms[part.baseline]
+        found = observed(one, other, measure) if part.is_of_length else evidence(one, other, measure, margin)
         if isinstance(found, NotTestable):
             yield str(found)
         elif isinstance(found, Failures):

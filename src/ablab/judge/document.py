@@ -224,6 +224,26 @@ class CorpusLine(Strict):
     overlap: dict[str, SharedSentences | None] = Field(default_factory=dict)
 
 
+class WorthLine(Strict):
+    """What an arm is worth: the factor of compute by which the baseline would score as well, with its 95 % interval.
+
+    `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
+    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `bound`: the
+    baseline's steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
+    """
+
+    arm: str
+    baseline: str
+    factor: float | None
+    low: float | None
+    high: float | None
+    saturated: bool
+    refused: str | None
+    bound: float | None
+    bound_interval: Span | None
+    n: int
+
+
 class TuningLine(Strict):
     """What tuning found for an arm, on validation. `metric`: what was minimised, or maximised where more is better.
 
@@ -343,6 +363,7 @@ class Document(Strict):
     setup: Setup | None = None
     tuning: list[TuningLine] = Field(default_factory=list)
     drift: list[DriftLine] = Field(default_factory=list)
+    worth: list[WorthLine] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod

@@ -19,6 +19,7 @@ from ablab.study.claims import Settled
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.study import names_of, same_runs, united
 from ablab.study.tuning import Tuned
+from ablab.study.worth import Lengths
 from ablab.tasks.registry import task_named
 from ablab.tasks.task import FAILURES, Task
 
@@ -65,6 +66,7 @@ class SelectedArms:
     where seeds are added until these are settled; `ended`: why no more are. `sharing`: other registrations of the same
     runs. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
     `lost_stamps`: those of earlier reports that it never had. `chosen_by`: what leaves out other runs of the recipes.
+    `lengths`: the baseline at other lengths, by which gains are turned into compute.
     """
 
     name: str
@@ -102,6 +104,7 @@ class SelectedArms:
     stamp: str | None = None
     lost_stamps: Sequence[str] = ()
     chosen_by: str = "the choice of seeds"
+    lengths: Lengths | None = None
 
     @property
     def measure(self) -> Measure:

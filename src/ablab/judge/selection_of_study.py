@@ -75,6 +75,7 @@ def of_study(study: Study) -> SelectedArms:
         tried=_tried(study.trials),
         tuning_metric="loss" if experiment is None or experiment.tune is None else experiment.tune.metric,
         looks=study.looks,
+        lengths=study.lengths,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
 

@@ -152,6 +152,11 @@ def methods(selection: SelectedArms) -> Iterator[str]:
             yield CHANGES
     if any(claim.margin for claim in selection.claims):
         yield "Margins: one-sided tests (Schuirmann 1987)."
+    if selection.lengths is not None:
+        yield (
+            f"Worth: a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
+            "logarithm (Fieller 1954); steps of arms may cost more or less."
+        )
     if selection.choosing is not None:
         yield selection.choosing
     if any(arm.diverged for arm in selection.arms):

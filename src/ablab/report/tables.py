@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine
+from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine, WorthLine
 from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
 from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
 from ablab.report.columns import Column, ReportTable, table_of
 from ablab.text import duration, number, p_text, signed
 
-TABLES = frozenset(("claims", "arms", "differences", "effects", "test_sets", "metrics", "tuning", "otherwise"))
+TABLES = frozenset(("claims", "arms", "differences", "effects", "worth", "test_sets", "metrics", "tuning", "otherwise"))
 """Keys of all tables."""
 
 OTHERWISE = "otherwise"
@@ -110,6 +110,38 @@ def effects_table(document: Document) -> ReportTable:
     return table_of("effects", "Main effects and interactions", columns, document.effects)
 
 
+def worth_table(document: Document) -> ReportTable:
+    """Return what arms are worth in compute, the most first."""
+    columns: list[Column[WorthLine]] = [
+        Column("arm", lambda line: line.arm, leads=True),
+        Column("times the baseline's compute", _times, is_sparse=True),
+        Column("95 % interval", _span_of_worth, is_sparse=True),
+        Column("notes", lambda line: line.refused or _note_on_worth(line), is_sparse=True, leads=True),
+        Column("by its unfinished curve, at least", lambda line: number(line.bound, 2), is_sparse=True),
+        Column("95 % interval of that", lambda line: interval_text(line.bound_interval, 2, sign=False), is_sparse=True),
+        Column("n", lambda line: str(line.n)),
+    ]
+    lines = sorted(document.worth, key=lambda line: -(line.factor or line.bound or 0.0))
+    return table_of("worth", f"Worth in compute of {document.baselines}", columns, lines)
+
+
+def _times(line: WorthLine) -> str:
+    return "unbounded: the baseline has saturated" if line.saturated else number(line.factor, 2)
+
+
+def _span_of_worth(line: WorthLine) -> str:
+    if line.low is None:
+        return ""
+    low = "0" if line.low == 0 else f"{line.low:.2f}"
+    return f"[{low}, {'no end' if line.high is None else f'{line.high:.2f}'}]"
+
+
+def _note_on_worth(line: WorthLine) -> str:
+    """Say where the line lies beyond the lengths that were trained."""
+    is_beyond = line.factor is not None and not 0.5 <= line.factor <= 2
+    return "beyond half and twice the length, extrapolated" if is_beyond else ""
+
+
 def metrics_table(document: Document) -> ReportTable:
     """Return how well each metric tells the arms apart."""
     columns: list[Column[MetricLine]] = [
@@ -205,7 +237,8 @@ def _noise(other: OtherTest) -> str:
 
 
 MAKERS = (
-    *(claims_table, arms_table, test_sets_table, differences_table, effects_table, tuning_table, metrics_table),
+    *(claims_table, arms_table, test_sets_table, differences_table, effects_table, worth_table, tuning_table),
+    metrics_table,
     otherwise_table,
 )
 """Functions that make the tables, in reading order."""

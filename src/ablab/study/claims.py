@@ -19,11 +19,15 @@ from ablab.tasks.score import Recipe, alike, unlike
 
 
 class ContrastTerm(Declared):
-    """A difference between two arms, and its weight in a comparison of more than two."""
+    """A difference between two arms, and its weight in a comparison of more than two.
+
+    `is_of_length`: of one arm at two lengths, of which the shorter need not have converged.
+    """
 
     arm: str
     baseline: str
     weight: float
+    is_of_length: bool = False
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ablab.study.cells import (
     one_arm_a_run,
     united_arms,
 )
-from ablab.study.claims import Settled, asked, check_scale, settled
+from ablab.study.claims import Settled, asked, check_scale
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Tune, find, read
 from ablab.study.extending import added_so_far, check_followed
@@ -42,6 +42,7 @@ from ablab.study.typed import (
     seeds_of,
     words_of,
 )
+from ablab.study.worth import claims_of, lengths_of
 from ablab.tasks.registry import known_tasks, task_in_words
 from ablab.tasks.task import Task
 
@@ -102,7 +103,9 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     common = (*experiment.common, *line)
     with about(path):
         grid = grid_of(arms, baseline, experiment.within)
-        compared = Compared(arms, grid.baselines, settled(experiment.claims, grid, experiment.metric))
+        lengths = lengths_of(experiment, arms, baseline, common)
+        compared_arms = arms if lengths is None else [*arms, *lengths.arms]
+        compared = Compared(compared_arms, grid.baselines, claims_of(experiment, grid, lengths))
         tuned, trials = [], None
         if experiment.tune is not None:
             usual = list(cells_of(arms, seeds[:1], common, naming=True))
@@ -136,6 +139,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         tuned=tuned,
         trials=trials,
         file=StudyFile(path, experiment),
+        lengths=lengths,
     )
     return study if looks is None else replace(study, cells=added_so_far(study, looks))
 

@@ -75,7 +75,10 @@ Metric = Annotated[str, _among(tuple)]
 Compared = Annotated[str, _among(_costs)]
 """Metrics of which each run has a value."""
 
-Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms()))]
+WORTH = "worth"
+"""Metric of claims about the factor of compute by which the baseline would score as well."""
+
+Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms(), WORTH))]
 """Metrics of claims."""
 
 
@@ -197,7 +200,8 @@ class Experiment(Declared):
     """The whole file. `factors`: levels of a key, or named levels with the words of each; the first is the default.
 
     `within`: a factor, such as the language, in each level of which arms are compared with a baseline of their own.
-    `seeds`: a list, or added until every claim is settled. `error`: see `decisive_error`.
+    `seeds`: a list, or added until every claim is settled. `error`: see `decisive_error`. `worth`: the baseline is
+    trained at half and at twice its length, too, of the setting named, or else of the task.
     """
 
     question: str
@@ -219,6 +223,7 @@ class Experiment(Declared):
     error: ErrorEstimate | None = None
     tune: Tune | None = None
     search: SearchBlock | None = None
+    worth: bool | str = False
 
     @model_validator(mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
 from ablab.study.tuning import Tuned
+from ablab.study.worth import Lengths
 from ablab.tasks.plan import Planned
 from ablab.tasks.task import Task
 
@@ -115,6 +116,8 @@ class Study:
     """The file that declares it."""
     looks: Looks | None = None
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
+    lengths: Lengths | None = None
+    """The baseline at other lengths, where the study asks what its arms are worth in compute."""
 
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""

@@ -96,8 +96,9 @@ class Task:
     what it is about. `methods`: sentences on what makes its arms comparable. `smoke`: what is said of a smoke run.
     `of_curves`: metrics that are read from further curves; of each, the keys of a claim of which it needs one, and
     their meanings. `modules`: what processes import before they plan such a run. `lean`: words that leave out what only
-    a final run needs. `is_heard`: what a run prints is not ours, and its last line is shown while it goes on.
-    `has_own_scores`: each run declares its scores among its settings, so that without these it has none.
+    a final run needs. `is_heard`: what a run prints is not ours, and its last line is shown while it goes on. `length`:
+    the setting that decides how long a run trains, if there is one. `has_own_scores`: each run declares its scores
+    among its settings, so that without these it has none.
     """
 
     name: ClassVar[str]
@@ -117,6 +118,7 @@ class Task:
 
     modules: ClassVar[Sequence[str]] = ()
     lean: ClassVar[tuple[str, ...]] = ()
+    length: ClassVar[str | None] = None
 
     def check(self, config: Any) -> None:
         """Raise UserError for settings that no run can have, before anything is planned."""

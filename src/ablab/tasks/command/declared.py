@@ -37,6 +37,8 @@ def in_words(block: CommandBlock, values: Mapping[str, Any]) -> dict[str, Any]:
         found["factors"] = {name: _levels(name, given, names) for name, given in factors.items()}
     if isinstance(arms := found.get("arms"), Mapping):
         found["arms"] = {name: _renamed(own, names) for name, own in arms.items()}
+    if isinstance(worth := found.get("worth"), str):
+        found["worth"] = _key(worth, names)
     for block_key in ("tune", "search"):
         if isinstance(inner := found.get(block_key), Mapping):
             found[block_key] = _searched(inner, names, next(iter(block.scores)), is_tuned=block_key == "tune")

@@ -34,6 +34,7 @@ class TransformerTask(Task):
     modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.train",)
     lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
     quality: ClassVar[Quality]
+    length: ClassVar[str | None] = "training.max_steps"
     small: ClassVar[tuple[str, ...]]
     layouts: ClassVar[tuple[str, ...]] = ()
 

@@ -1,0 +1,144 @@
+"""What arms are worth in compute: the arms that a study gets, its claims and its table, and how early curves arrive."""
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ablab.commands.cli import main
+from ablab.errors import UserError
+from ablab.judge.metrics import Progress
+from ablab.judge.worth import _log_factor
+from ablab.study.definition import define
+from ablab.tasks.score import Score
+
+TRAIN = """
+import json, math, random, sys
+steps, method, seed, out = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+noise = random.Random(f"{seed} {method} {steps}").gauss(0, 0.02)
+loss = 5 - math.log(steps / 1000) - {"plain": 0.0, "good": 0.5}[method] + noise
+json.dump({"scores": {"loss": loss}}, open(out, "w"))
+"""
+STUDY = """
+question: What is the method worth?
+command: [python, train.py, "{steps}", "{method}", "{seed}", "{result}"]
+inputs: [train.py]
+scores: {loss: {better: lower}}
+common: [steps=1000, logger=none]
+factors: {method: [plain, good]}
+seeds: [1, 2, 3]
+metric: loss
+worth: steps
+claims:
+  - {arm: method=good, expect: greater, metric: worth, margin: 1.3}
+  - {arm: method=good, expect: greater, metric: worth}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    Path("train.py").write_text(TRAIN)
+    Path("experiments").mkdir()
+    Path("experiments/w.yaml").write_text(STUDY)
+    return tmp_path
+
+
+def test_the_baseline_is_trained_at_other_lengths_and_claims_are_about_the_factor(folder, capsys):
+    assert main(["train", "-m", "experiment=w", "hydra.launcher.jobs=4"]) == 0
+    assert main(["report", "experiment=w"]) == 0
+    said = capsys.readouterr().out
+    assert "method=good is better than method=plain with 1.3 times its compute." in said
+    told = json.loads(Path("outputs/reports/w/report.json").read_text())
+    assert [arm["name"] for arm in told["arms"]] == ["method=plain", "method=good", "steps=500", "steps=2000"]
+    beyond, plain = told["claims"]
+    assert (beyond["outcome"], plain["outcome"]) == ("supported", "supported")
+    assert (plain["baseline"], plain["expect"], plain["margin"]) == ("method=plain", "less", 0.0)
+    assert beyond["difference"] > plain["difference"], "less is left of the gain, in a loss"
+    (line,) = told["worth"]
+    assert line["low"] < math.exp(0.5) < line["high"]
+    assert line["low"] < line["factor"] < line["high"]
+    assert Path("outputs/reports/w/worth.csv").read_text().splitlines()[1].startswith("method=good,1.")
+    for name in ("report.html", "report.md", "report.tex"):
+        assert "orth in compute of" in (folder / "outputs/reports/w" / name).read_text()
+
+
+def refused(old, new):
+    path = Path("experiments/w.yaml")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(UserError) as raised:
+        define(("experiment=w",))
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("worth: steps", "worth: true", "runs of task=command have no length of their own"),
+        ("worth: steps", "worth: size", "worth=size: no number of the baseline"),
+        ("worth: steps\n", "", "claims.metric=worth: the baseline has one length; allowed with worth: true"),
+        ("steps=1000", "steps=999", "steps=999 has no half; allowed: an even number above 0"),
+        ("expect: greater, metric: worth, margin: 1.3", "expect: equal, metric: worth", "allowed with metric: worth"),
+        (
+            "arm: method=good, expect: greater, metric: worth}",
+            "arm: method=plain, expect: less, metric: worth}",
+            "its b",
+        ),
+        ("worth: steps", "worth: steps\ntune: {key: steps, values: [10, 20], seeds: [9]}", "worth: not beside tune"),
+    ],
+)
+def test_what_has_no_worth_is_refused_in_a_line(folder, old, new, said):
+    found = refused(old, new)
+    assert said in found
+    assert "\n" not in found
+
+
+def test_arms_that_differ_by_length_have_no_worth(folder):
+    found = refused("factors: {method: [plain, good]}", "factors: {steps: [1000, 3000]}")
+    assert "steps" in found
+
+
+def test_a_task_that_trains_knows_its_length(folder):
+    Path("experiments/t.yaml").write_text(
+        "question: x?\ncommon: [training.max_steps=100, training.valid_every=50]\nfactors: {norm: [pre, scalenorm]}\n"
+        "seeds: [1]\nworth: true\nmetric: valid_loss\n"
+    )
+    study = define(("experiment=t",))
+    assert [arm.name for arm in study.arms][2:] == ["training.max_steps=50", "training.max_steps=200"]
+    assert [cell.planned.config.training.max_steps for cell in study.cells] == [100, 100, 50, 200]
+
+
+LOSS = Score("loss", "nats", 4, False, "validation", "loss")
+
+
+def run_of(*losses):
+    points = [{"step": 10.0 * number, "loss": loss} for number, loss in enumerate(losses, 1)]
+    return SimpleNamespace(record=SimpleNamespace(validations=points))
+
+
+@pytest.mark.parametrize(
+    ("arm", "steps"),
+    [
+        ((4.0, 3.0, 2.0, 1.0), 20.0),
+        ((4.0, 3.5, 2.5, 1.0), 25.0),
+        ((2.0, 2.0, 2.0, 2.0), 10.0),
+        ((5.0, 4.0, 3.5, 3.0), 40.0),
+        ((5.0, 2.5, 3.5, 3.5), 18.0),
+    ],
+)
+def test_a_curve_arrives_where_it_first_is_as_good_as_the_baselines_end(arm, steps):
+    baseline = run_of(6.0, 5.0, 4.0, 3.0)
+    found = _log_factor(run_of(*arm), baseline, Progress("loss", LOSS, 0.01))
+    assert math.exp(found) == pytest.approx(40.0 / steps)
+
+
+def test_a_curve_that_never_is_as_good_bounds_nothing():
+    assert _log_factor(run_of(6.0, 3.1), run_of(6.0, 3.0), Progress("loss", LOSS, 0.01)) is None
+    assert _log_factor(SimpleNamespace(record=None), run_of(3.0), Progress("loss", LOSS, 0.01)) is None
