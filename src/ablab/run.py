@@ -1,7 +1,8 @@
 """Execution of one run under its lock: train, evaluate and prune whatever is missing, and repeat nothing."""
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ablab.code.differences import of_other_version, other_origin
@@ -12,16 +13,23 @@ from ablab.search.stopping import Stopping
 from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import locked, locked_when_free
 from ablab.store.records import Record
+from ablab.store.spent import Spent
 from ablab.tasks.plan import Planned
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 
 
-def run(planned: Planned, console: Console) -> Record | None:
-    """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted."""
-    folder = planned.folder
+def run(planned: Planned, console: Console, began: float | None = None) -> Record | None:
+    """Train, evaluate and measure the pruning curve, as far as they are missing; return None if interrupted.
+
+    `began`: by `time.perf_counter`, when the process took up the run; None: now.
+    """
+    folder, asked = planned.folder, time.perf_counter()
     lock = locked_when_free(folder, console.say) if planned.config.wait else locked(folder)
-    with lock as owner, heartbeat(folder.pulse, lambda: owner.is_still) as beating:
+    with ExitStack() as stack:
+        owner = stack.enter_context(lock)
+        spent = Spent(folder.spent, asked if began is None else began, waited=time.perf_counter() - asked)
+        beating = stack.enter_context(heartbeat(folder.pulse, lambda: owner.is_still, spent))
         folder.tidy()
         if _is_to_be_replaced(planned) and (aside := folder.set_aside()):
             console.say(f"The earlier run was moved to {aside}")
@@ -69,6 +77,8 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
         callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
         if planned.lacks_curve(record):
             task.measure_curve(planned, record, callbacks)
+        beating.spent.begin("wait")
+    beating.spent.keep()
     return record
 
 

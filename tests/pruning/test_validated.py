@@ -50,6 +50,18 @@ def test_combinations_count_what_was_asked_not_what_was_computed(path):
     assert validated.combinations == 2
 
 
+def test_scores_that_are_known_are_not_measured(path):
+    judge = Counting()
+    validated = Validated(build("pre"), judge.measures, path)
+    validated.know(ONE, {"loss": 7.0, "bleu": 8.0, "perplexity": 9.0})
+    assert validated.scores(ONE) == {"loss": 7.0, "bleu": 8.0}
+    validated.know(TWO, {"loss": 7.0})
+    validated.know(ONE, {"loss": 1.0, "bleu": 1.0})
+    assert validated.loss(TWO) == 2.0, "what lacks a score counts for nothing"
+    assert validated.loss(ONE) == 7.0, "and what was measured stays"
+    assert validated.combinations == 2
+
+
 def test_an_interruption_loses_one_answer_at_most(path):
     class Interrupted(Counting):
         def loss(self, model):

@@ -19,6 +19,7 @@ from ablab.code.code import Code, code
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.store.metrics import read_metrics
+from ablab.store.spent import read_spent
 from ablab.tasks import identity
 from tests.run.conftest import TINY, make_store, typed
 
@@ -62,6 +63,18 @@ def test_the_record_says_what_was_trained(store):
     assert (stretch.first_step, stretch.last_step, stretch.threads) == (1, 8, 1)
     assert stretch.code == record.provenance["code"] == code("training", store.run.recipe()).digest
     assert record.mixed is None
+
+
+def test_a_run_tells_where_its_time_went(store, capsys):
+    spent = read_spent(store.run.spent)
+    cost = store.record.cost
+    assert spent["train"] == pytest.approx(cost.train_seconds, abs=0.5)
+    assert spent["validate"] > 0
+    assert spent["evaluate"] > 0
+    assert main(["show", f"run={store.run.run_id}", f"outputs={store.outputs}"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("time"))
+    assert "prepare" in line
+    assert line.endswith("times the steps")
 
 
 def test_what_bleu_can_reach_is_on_record_and_shown(store, capsys):

@@ -1,6 +1,6 @@
 """The `show` command: one run, what it is, has, and rests on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ablab.judge.custody import links
 from ablab.store.chain import Chain
 from ablab.store.failures import Failure
 from ablab.store.records import Stretch, Strict, ToldCost
+from ablab.store.spent import read_spent
 from ablab.tasks.identity import parts_of
 from ablab.tasks.registry import task_named
 from ablab.tasks.score import Score, Scores
@@ -51,6 +52,7 @@ class ShownRun(Strict):
     """A run. `differs`: groups and fields that are not the defaults. `selected_steps`: of the selected weights.
     `ceiling`: the validation score that a perfect model could reach with the run's tokenizer; older runs have none.
 
+    `spent`: seconds of each part of the run, those of all processes; None for a run of before there were accounts.
     `origin`: digest of the weights that training began from. `artefacts`, `pruned`, `exports`: names. `wandb`: whether
     its events are all sent; None where nothing was logged. `bytes`: on disk. `seconds`: of training. `told_cost`:
     what a command says of its own. `mixed`: what changed between stretches. `custody`: the first broken link from the
@@ -74,6 +76,7 @@ class ShownRun(Strict):
     ended: str | None = None
     seconds: float | None = None
     told_cost: ToldCost | None = None
+    spent: dict[str, float] | None = None
     parameters: int | None = None
     selected_steps: list[int] = Field(default_factory=list)
     ceiling: float | None = None
@@ -114,6 +117,7 @@ def card(run: Run) -> ShownRun:
         what |= {"seed": run.seed, "differs": differs(run)}
         try:
             what["origin"] = run.recipe.get("init_from")
+            what["spent"] = read_spent(run.folder.spent)
             what |= _trained(run) if run.record is not None else {}
         except UserError as error:
             what["damage"] = str(error)
@@ -217,6 +221,8 @@ def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
         yield "training", f"{duration(told.seconds)}, {size}{steps}"
         if told.told_cost is not None:
             yield "as it says", _cost_in_words(told.told_cost)
+        if told.spent is not None:
+            yield "time", _time_in_words(told.spent)
         yield "ended", told.ended or ""
     if told.ceiling is not None:
         watched = task_named(told.task).watched
@@ -236,6 +242,14 @@ def _cost_in_words(cost: ToldCost) -> str:
         None if cost.devices is None else how_many(cost.devices, "device"),
     ]
     return ", ".join(word for word in words if word is not None) or "nothing"
+
+
+def _time_in_words(spent: Mapping[str, float]) -> str:
+    """Return the parts that took a tenth of a second or more, and all of them relative to the steps of training."""
+    told = {part: f"{each:.1f} s" if each < 10 else duration(each) for part, each in spent.items() if each >= 0.1}
+    parts = [f"{part} {each}" for part, each in told.items()]
+    ratio = f"; {sum(spent.values()) / spent['train']:.2f} times the steps" if spent["train"] else ""
+    return f"{', '.join(parts)}{ratio}"
 
 
 def _in_words(score: Score, value: float) -> str:

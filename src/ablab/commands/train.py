@@ -1,6 +1,7 @@
 """The `train` command: one run, or with -m a study of many."""
 
 import signal
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def train(arguments: Sequence[str]) -> int:
     """Plan the run that the words describe and do what is missing of it; with -m, do so for every run of a study."""
+    began = time.perf_counter()
     rank, size = place()
     if rank > 0:
         # Process 0 alone handles signals sent to all; the imports, which take seconds, come later.
@@ -24,12 +26,12 @@ def train(arguments: Sequence[str]) -> int:
         show(arguments, shown)
         return DONE
     if size > 1:
-        return _task(arguments).lead(lambda: _lead(arguments, size))
+        return _task(arguments).lead(lambda: _lead(arguments, size, began))
     if any(word in MANY for word in arguments):
         from ablab.sweep.hydra import multirun
 
         return multirun([word for word in arguments if word not in MANY])
-    return _train(arguments, size)
+    return _train(arguments, size, began)
 
 
 def _task(arguments: Sequence[str]) -> "Task":
@@ -38,15 +40,15 @@ def _task(arguments: Sequence[str]) -> "Task":
     return task_in_words(arguments)
 
 
-def _lead(arguments: Sequence[str], size: int) -> int:
+def _lead(arguments: Sequence[str], size: int, began: float) -> int:
     """Train as rank 0 under torchrun. To torchrun, a checkpoint on request is no failure."""
     if any(word in MANY for word in arguments):
         raise UserError("-m: a study starts processes itself; allowed: without torchrun")
-    code = _train(arguments, size)
+    code = _train(arguments, size, began)
     return DONE if code == INTERRUPTED else code
 
 
-def _train(arguments: Sequence[str], size: int) -> int:
+def _train(arguments: Sequence[str], size: int, began: float) -> int:
     from ablab.config import compose
     from ablab.run import run
     from ablab.tasks.plan import plan
@@ -59,5 +61,5 @@ def _train(arguments: Sequence[str], size: int) -> int:
     planned = plan(composed)
     console = Console(bars=planned.config.trainer.progress)
     check(planned.config.logger, console.say)
-    record = run(planned, console)
+    record = run(planned, console, began)
     return INTERRUPTED if record is None else DONE

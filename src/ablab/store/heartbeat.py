@@ -13,6 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ablab.store.spent import OF_STAGES, Spent
+
 BEAT = 2.0
 """Seconds between two writes."""
 
@@ -63,10 +65,14 @@ def this_machine() -> str:
 
 
 class Heartbeat:
-    """Writes the pulse of a run from a background thread, as long as `owns` says that the run is this process's."""
+    """Writes the pulse of a run from a background thread, as long as `owns` says that the run is this process's.
 
-    def __init__(self, path: Path, owns: Callable[[], bool] = lambda: True) -> None:
+    `spent`: where the run's time went; a stage begins a part of it.
+    """
+
+    def __init__(self, path: Path, owns: Callable[[], bool] = lambda: True, spent: Spent | None = None) -> None:
         self._path, self._owns = path, owns
+        self.spent = Spent() if spent is None else spent
         at = time.time()
         self._pulse = Pulse(host=platform.node(), machine=this_machine(), pid=os.getpid(), began=at, updated=at)
         self._stopped, self._woken = threading.Event(), threading.Event()
@@ -76,6 +82,7 @@ class Heartbeat:
         before, self._pulse = self._pulse, self._pulse.model_copy(update=news)
         if self._pulse.stage != before.stage:
             self._woken.set()
+            self.spent.begin(OF_STAGES[self._pulse.stage])
 
     def beat(self) -> None:
         """Write the pulse now. Errors are ignored: a full disk must not end a training run."""
@@ -114,9 +121,9 @@ class Heartbeat:
 
 
 @contextmanager
-def heartbeat(path: Path, owns: Callable[[], bool] = lambda: True) -> Iterator[Heartbeat]:
+def heartbeat(path: Path, owns: Callable[[], bool] = lambda: True, spent: Spent | None = None) -> Iterator[Heartbeat]:
     """Run a heartbeat while the block runs. The file is removed when the block ends, unless the process is killed."""
-    beating = Heartbeat(path, owns)
+    beating = Heartbeat(path, owns, spent)
     thread = threading.Thread(target=beating.run, name="pulse", daemon=True)
     thread.start()
     try:

@@ -93,6 +93,11 @@ class RunFolder:
         return self.path / "head_importance.json"
 
     @property
+    def spent(self) -> Path:
+        """Where the run's time went."""
+        return self.path / "spent.json"
+
+    @property
     def pruned(self) -> Path:
         """The folder of smaller models cut out of this run, one folder each."""
         return self.path / "pruned"

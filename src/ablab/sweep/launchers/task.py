@@ -45,6 +45,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
     from ablab.store.records import now
     from ablab.tracking.console import Console
 
+    began = time.perf_counter()
     try:
         planned = _planned(words)
     except UserError as error:
@@ -53,7 +54,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
     if log is not None and Path(log).parent.name != planned.run_id:
         return _of_another_run(planned.run_id, Path(log))
     try:
-        if run(planned, Console(bars=False)) is not None:
+        if run(planned, Console(bars=False), began) is not None:
             return DONE
         return STOPPED if _stopped_by_search(planned.config.search_trial) else INTERRUPTED
     except BusyError as error:

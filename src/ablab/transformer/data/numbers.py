@@ -5,6 +5,7 @@ guarantees. Only signs and digits surround the numbers, so that any pair of lang
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache, lru_cache
 from importlib import metadata, util
 from itertools import chain
@@ -154,7 +155,7 @@ def speller(language: str) -> Spell:
     """
     from num2words import CONVERTER_CLASSES
 
-    converter: Any = CONVERTER_CLASSES[language]
+    converter = _of_small_numbers(CONVERTER_CLASSES[language])
 
     @cache
     def spell(number: Number) -> str | None:
@@ -174,6 +175,20 @@ def speller(language: str) -> Spell:
         return None if not text or any(sign.isdigit() for sign in text) else text
 
     return spell
+
+
+LARGEST = 10**12
+"""More than any number that is drawn."""
+
+
+def _of_small_numbers(converter: Any) -> Any:
+    """Return a converter without the words for larger numbers, of which it would pass all for each part of a number."""
+    words = getattr(converter, "cards", None)
+    if not isinstance(words, dict):
+        return converter
+    smaller = copy(converter)
+    smaller.cards = type(words)((number, word) for number, word in words.items() if number <= LARGEST)
+    return smaller
 
 
 def sentences(rng: Random, src: Spell, tgt: Spell) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,12 @@
 """The pruning curve of a language model: bits per byte against its layers or heads, and the speed of generation."""
 
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.transformer.data.documents.prepared import SPELT_OUT, prepare
 from ablab.transformer.decoding.sampling import continuations
-from ablab.transformer.decoding.speed import ROUNDS
+from ablab.transformer.decoding.speed import Timing, in_turns
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.evaluate import TextEvaluator
 from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
@@ -56,16 +54,12 @@ class TextBench(Bench):
     def tested_anew(self, model: LanguageModel, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         return self.evaluator.evaluate(model, evaluation_id, settings)
 
-    def rates(self, models: Sequence[LanguageModel], progress: Callable[[int], None]) -> list[float]:
-        seconds: list[list[float]] = [[] for _ in models]
-        for turn in range(ROUNDS + 1):
-            for model, times in zip(models, seconds, strict=True):
-                began = time.perf_counter()
-                continuations(model, [self.end], None, self.context, samples=TEXTS, max_tokens=TOKENS)
-                if turn:
-                    times.append(time.perf_counter() - began)
-                progress(1)
-        return [TEXTS / statistics.median(times) for times in seconds]
+    def timing(self, models: Sequence[LanguageModel], budget: float) -> Timing:
+        def generating(model: LanguageModel) -> Callable[[], object]:
+            return lambda: continuations(model, [self.end], None, self.context, samples=TEXTS, max_tokens=TOKENS)
+
+        device = next(self.model.parameters()).device
+        return in_turns([generating(model) for model in models], device, budget)
 
     def importance_of_heads(self) -> Importance:
         with self.callbacks.counting("importance of heads", None) as advance:

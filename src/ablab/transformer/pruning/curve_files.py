@@ -107,10 +107,12 @@ def curve_table(curve: Curve) -> tuple[list[list[str]], int]:
 
 
 def notes_on_curve(curve: Curve) -> list[str]:
-    """Say among how many sets a search chose."""
+    """Say among how many sets a search chose, and how precise its speeds are; older curves do not know."""
     what = "heads" if curve.of_heads else "layers"
-    found = f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits"
-    return [found] if curve.combinations else []
+    found = [f"Chosen on validation among {curve.combinations} sets of {what}: searching overfits"]
+    error = curve.timing.get("error")
+    precise = [] if error is None else [f"Speeds relative to the whole model are within {200 * error:.0f} %"]
+    return [*(found if curve.combinations else []), *precise]
 
 
 def _of_layers(point: Point, full: Point, stacks: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from ablab.store.heartbeat import Heartbeat
 from ablab.store.metrics import MetricsFile, read_metrics
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import SELECTED, RunFolder, model_files
+from ablab.store.spent import Spent
 from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
@@ -84,6 +85,40 @@ class HeartbeatCallback(Callback):
 
     def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
         self.heartbeat.tell(score=validation.scores[self.watched])
+
+
+class TimeCallback(Callback):
+    """Tells what of a training is steps, validation, and saving; the first of the callbacks, so that theirs is no
+    validation.
+    """
+
+    def __init__(self, spent: Spent) -> None:
+        self.spent = spent
+
+    def on_fit_start(self, state: TrainingState) -> None:
+        self._other, self._booked = state.seconds - state.train_seconds, 0.0
+
+    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
+        """Book the step. What of the training's time no step took, and no validation, a checkpoint between two did."""
+        self.spent.book("train")
+        other = state.seconds - state.train_seconds
+        self.spent.move(max(0.0, other - self._other - self._booked), "train", "save")
+        self._other, self._booked = other, 0.0
+
+    def on_log(self, measurements: Measurements) -> None:
+        self.spent.book("train")
+
+    def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
+        self._booked += self.spent.book("validate")
+
+    def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
+        self._booked += self.spent.book("save")
+        self.spent.keep()
+        return None
+
+    def on_fit_end(self) -> None:
+        self.spent.book("train")
+        self.spent.begin("save")
 
 
 class TrackerCallback(Callback):
@@ -179,12 +214,13 @@ class SearchCallback(Callback):
 def run_callbacks(
     folder: RunFolder, console: Console, heartbeat: Heartbeat, tracker: Tracker, watched: str
 ) -> Callbacks:
-    """Return the callbacks that every run has; the metrics file comes first, as the tracker reads it.
+    """Return the callbacks that every run has; the metrics file comes before the tracker, which reads it.
 
     `watched`: the validation score that progress shows.
     """
     return Callbacks(
         [
+            TimeCallback(heartbeat.spent),
             MetricsCallback(folder.metrics, console.say),
             ConsoleCallback(console),
             HeartbeatCallback(heartbeat, watched),

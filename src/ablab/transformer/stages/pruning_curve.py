@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.files import read_json, write_json
@@ -14,7 +12,7 @@ from ablab.store.records import Curve, Evaluation, Point, Record, now
 from ablab.tasks import identity
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.options import GreedyPruning, Pruning, RandomPruning, RulePruning, removes_heads
-from ablab.transformer.decoding.speed import ROUNDS
+from ablab.transformer.decoding.speed import SHARE, Timing
 from ablab.transformer.model.heads import attentions
 from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
@@ -52,6 +50,11 @@ class Validated:
         self._known: dict[str, dict[str, float]] = read_json(path) if path.exists() else {}
         self._asked: set[Kept | Heads] = set()
         self.progress: Callable[[int], None] = lambda _: None
+
+    def know(self, kept: Kept | Heads, scores: Mapping[str, float]) -> None:
+        """Take scores that were measured elsewhere in the same way, if there are all of them."""
+        if self.measures.keys() <= scores.keys():
+            self._known.setdefault(self._name(kept), {key: scores[key] for key in self.measures})
 
     @property
     def combinations(self) -> int:
@@ -123,8 +126,8 @@ class Bench(abc.ABC):
         """Evaluate a model on the test set, and add the evaluation to the run."""
 
     @abc.abstractmethod
-    def rates(self, models: Sequence[Any], progress: Callable[[int], None]) -> list[float]:
-        """Return items per second of each model, measured together in `ROUNDS` rounds after one that warms up."""
+    def timing(self, models: Sequence[Any], budget: float) -> Timing:
+        """Time what the models make of the timed items, in turns; `budget`: in seconds."""
 
     @abc.abstractmethod
     def importance_of_heads(self) -> Importance:
@@ -203,13 +206,14 @@ def measure_on(bench: Bench, record: Record) -> Curve:
     combinations = bench.validated.combinations
     distinct = list(dict.fromkeys(kept for _, kept in chosen))
     evaluations = {kept: bench.evaluate(kept) for kept in distinct}
-    with callbacks.counting("validating and timing", len(distinct) * (2 + ROUNDS)) as advance:
+    with callbacks.counting("validating", len(distinct)) as advance:
         valid = {}
         for kept in distinct:
             valid[kept] = bench.valid(kept)
             advance(1)
-        rates = bench.rates([prune(bench.model, kept) for kept in distinct], advance)
-    speeds = dict(zip(distinct, rates, strict=True))
+    with callbacks.counting("timing", None):
+        timing = bench.timing([prune(bench.model, kept) for kept in distinct], SHARE * record.cost.train_seconds)
+    speeds = {kept: bench.timed / seconds for kept, seconds in zip(distinct, timing.seconds, strict=True)}
     full = speeds[bench.whole]
     made = code("curve", {**planned.recipe, "pruning": planned.curve["pruning"]})
     return Curve(
@@ -219,7 +223,7 @@ def measure_on(bench: Bench, record: Record) -> Curve:
         test_name=bench.test_name,
         combinations=combinations,
         points=[bench.point(name, kept, evaluations[kept], valid[kept], speeds[kept], full) for name, kept in chosen],
-        timing={"rounds": ROUNDS, "sentences": bench.timed, "threads": torch.get_num_threads()},
+        timing={**timing.told, "sentences": bench.timed, "threads": 1},
         provenance_code=made.digest,
         components=dict(made.components),
         ended=now(),

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
+
+from ablab.code.differences import other_origin
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.transformer.config.recipe import evaluation as evaluation_of
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.prepared import prepare
-from ablab.transformer.decoding.speed import SENTENCES, sentences_per_second
+from ablab.transformer.decoding.encodings import Encodings
+from ablab.transformer.decoding.speed import SENTENCES, Timing, translations_timed
 from ablab.transformer.decoding.translator import Translator
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Importance
@@ -29,10 +33,16 @@ class TranslationBench(Bench):
         self.translator = Translator(*load_model(of_run(planned.folder, record), set_threads(planned.config.trainer)))
         prepared = prepare(planned.config.data, planned.outputs / "corpora", callbacks.on_message, callbacks.counting)
         self.validator = Validator(prepared, planned.config.valid_extra_tokens)
-        measures = {"loss": self.validator.loss, "bleu": self.validator.bleu}
+        share = Encodings(self.translator.model).share
+        measures: dict[str, Callable[[Transformer], float]] = {
+            "loss": lambda model: self.validator.loss(share(model)),
+            "bleu": lambda model: self.validator.bleu(share(model)),
+        }
         validated = Validated(self.translator.model, measures, planned.folder.validated_layers, finally_by="bleu")
         super().__init__(planned, callbacks, self.translator.model, validated)
-        self.evaluator = Evaluator(planned, callbacks)
+        if record.selected is not None and _would_validate_alike(planned, record):
+            validated.know(self.whole, record.selected.scores)
+        self.evaluator, self.share = Evaluator(planned, callbacks), share
 
     @property
     def test_name(self) -> str:
@@ -46,17 +56,24 @@ class TranslationBench(Bench):
         return evaluation_of(self.planned.config, kept)
 
     def tested_anew(self, model: Transformer, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
-        translator = Translator(model, (self.translator.source, self.translator.target))
+        translator = Translator(self.share(model), (self.translator.source, self.translator.target))
         return self.evaluator.evaluate(translator, evaluation_id, settings)
 
-    def rates(self, models: Sequence[Transformer], progress: Callable[[int], None]) -> list[float]:
-        src = self.translator.encode(self.evaluator.sources[: self.timed])
-        return sentences_per_second(models, src, self.evaluator.search, progress)
+    def timing(self, models: Sequence[Transformer], budget: float) -> Timing:
+        src = self.translator.encode(self.evaluator.sources)
+        return translations_timed(models, src, self.evaluator.search, budget)
 
     def importance_of_heads(self) -> Importance:
         src, tgt = self.validator.src, self.validator.tgt
         with self.callbacks.counting("importance of heads", len(src)) as advance:
             return head_importance(self.translator.model, batches_of_pairs(src, tgt), advance)
+
+
+def _would_validate_alike(planned: PlannedTranslation, record: Record) -> bool:
+    """Return whether validation would give the bits on record: with the same code and threads, on a CPU."""
+    alike = record.runtime.get("device") == "cpu" and record.runtime.get("threads") == torch.get_num_threads()
+    on_cpu = planned.config.trainer.accelerator == "cpu"
+    return alike and on_cpu and other_origin(record.provenance, planned.recipe, record.stretches) is None
 
 
 def measure(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Curve:
