@@ -17,8 +17,8 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 """Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 359,
-    "lines": 57_740,
+    "files over 12 lines": 361,
+    "lines": 58_060,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
