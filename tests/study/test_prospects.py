@@ -78,6 +78,15 @@ def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
     assert "a chance of 100 %" in good
 
 
+@pytest.mark.parametrize("expect", ["greater", "less", "equal", "not_worse"])
+def test_runs_that_score_alike_tell_no_noise(tmp_path, monkeypatch, expect):
+    """As smoke runs on real text do, whose BLEU is 0.00 under each seed."""
+    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.0, 2, "x")})
+    ((said, hopeless),) = words_of(declared(tmp_path, [f"{{arm: layerdrop=0.1, expect: {expect}, margin: 0.5}}"]))
+    assert said == "noise unknown: in each arm, the 2 runs of x score alike"
+    assert not hopeless
+
+
 def test_secondary_claims_take_nothing_from_the_primary(tmp_path, monkeypatch):
     monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
     claims = ["{arm: layerdrop=0.1, expect: greater}", "{arm: layerdrop=0.2, expect: greater, secondary: true}"]

@@ -159,6 +159,8 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
         return Prospect(claim, "its noise is known only from the study itself")
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
+    if not noise.sd:
+        return Prospect(claim, f"noise unknown: in each arm, the {noise.runs} runs of {noise.origin} score alike")
     return _from_noise(study, claim, noise, level)
 
 
