@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ablab.api.store import open as open_store
 from ablab.commands.cli import main
+from ablab.errors import UserError
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 PACKED = sorted(RESULTS.glob("*/rows.zip"))
@@ -26,3 +28,43 @@ def test_shipped_rows_are_those_of_the_report(rows, capsys):
 
 def test_some_are_shipped():
     assert PACKED
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """The smallest of them, unpacked as a store."""
+    rows = min(PACKED, key=lambda path: path.stat().st_size)
+    store = tmp_path_factory.mktemp("store")
+    with zipfile.ZipFile(rows) as archive:
+        archive.extractall(store)
+    return rows.parent.name, store
+
+
+def test_what_was_not_packed_is_not_said_to_be_gone(unpacked, capsys):
+    name, store = unpacked
+    assert main(["verify", f"experiment={name}", f"outputs={store}"]) == 0
+    said = capsys.readouterr().out
+    assert "There are no translations to score again: they were not packed" in said
+    assert "differ" not in said
+    run = open_store(store).runs()[0]
+    assert main(["show", f"run={run.id}", f"outputs={store}"]) == 0
+    assert "every digest is the one on record" in capsys.readouterr().out
+    with pytest.raises(UserError, match="its translations were not packed"):
+        run.hypotheses()
+
+
+def test_an_archive_of_what_has_no_texts_promises_none_and_holds(unpacked, tmp_path, capsys):
+    name, store = unpacked
+    assert main(["pack", f"experiment={name}", f"outputs={store}", f"to={tmp_path}/again.zip"]) == 0
+    assert "It holds no text: these runs are of an archive without" in capsys.readouterr().out
+    assert main(["verify", f"archive={tmp_path}/again.zip"]) == 0
+
+
+def test_a_file_that_was_packed_is_missed_where_it_is_gone(unpacked, capsys):
+    name, store = unpacked
+    metrics = next(store.glob("runs/*/metrics.csv"))
+    content = metrics.read_bytes()
+    metrics.unlink()
+    assert main(["verify", f"experiment={name}", f"outputs={store}"]) == 1
+    assert f"runs/{metrics.parent.name}/metrics.csv is gone" in capsys.readouterr().out
+    metrics.write_bytes(content)

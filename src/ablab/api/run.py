@@ -14,6 +14,7 @@ from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
 from ablab.store.metrics import read_metrics
+from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
@@ -185,6 +186,8 @@ class Run:
         if evaluation is None and self.evaluation is None:
             return []
         latest = "" if self.evaluation is None else self.evaluation.evaluation_id
+        if has_no_texts(self.folder):
+            raise UserError(f"{self.id}: its translations were not packed; allowed: a store or an archive with texts")
         return self.folder.hypotheses(evaluation or latest)
 
     def translate(

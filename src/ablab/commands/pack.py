@@ -9,7 +9,7 @@ from ablab.commands.verification import ended_of
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_study import of_study
-from ablab.store.pack import Contents
+from ablab.store.pack import Contents, has_no_texts
 from ablab.store.pack import pack as write_pack
 from ablab.store.records import now
 from ablab.store.stamps import TRAILER, write_stamp
@@ -39,6 +39,7 @@ def pack(arguments: Sequence[str]) -> int:
     runs = {run.folder.path.resolve(): run.folder for run in ended_of(selection)}
     if not runs:
         raise UserError(f"{selection.name}: none of its runs has ended in {outputs}")
+    has_text = options.text and not any(map(has_no_texts, runs.values()))
     path = Path(options.to) if options.to is not None else selection.outputs / "packs" / f"{selection.name}.zip"
     index = write_pack(
         path,
@@ -46,9 +47,11 @@ def pack(arguments: Sequence[str]) -> int:
         now(),
         [*runs.values()],
         [folder for folder in (*folders, selection.folder) if folder.is_dir()],
-        Contents(weights=options.weights, text=options.text),
+        Contents(weights=options.weights, text=has_text),
     )
     console = Console()
+    if options.text and not has_text:
+        console.say("It holds no text: these runs are of an archive without")
     if options.text and not selection.folder.is_dir():
         console.say(f"It holds no report: none was written yet; {program('report')} writes one")
     size = path.stat().st_size

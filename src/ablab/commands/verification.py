@@ -18,6 +18,7 @@ from ablab.judge.flaws import NO_REGISTER, broken, is_history
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
+from ablab.store.pack import has_no_texts
 from ablab.store.records import Evaluation, Point, Strict
 from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp
@@ -81,10 +82,14 @@ def verify_runs(
     `lacks`: whether a file is not missed. `has_text`: whether there are translations to score again.
     """
     verified = _links(runs, console, lacks)
-    if not has_text:
-        console.say("There are no translations to score again: they were not packed")
+    with_text = [run for run in runs if has_text and not has_no_texts(run.folder)]
+    if len(with_text) < len(runs):
+        of = f"of {len(runs) - len(with_text)} of {len(runs)} runs " if with_text else ""
+        console.say(f"There are no translations {of}to score again: they were not packed")
+    if not with_text:
         return verified
-    return [one.model_copy(update=again) for one, again in zip(verified, _scored_again(runs, console), strict=True)]
+    again = dict(zip([run.run_id for run in with_text], _scored_again(with_text, console), strict=True))
+    return [one.model_copy(update=again.get(one.run, {})) for one in verified]
 
 
 def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> list[RunVerified]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ablab.errors import UserError
 from ablab.files import sha256
 from ablab.store.chain import RECORD, Chain, History
+from ablab.store.pack import unpacked
 from ablab.store.records import Evaluation, Record
 from ablab.store.register import REGISTER, file_digest
 from ablab.store.run_folder import LAST, SELECTED, STATE, TOKENIZERS, RunFolder
@@ -31,8 +32,15 @@ class Link(NamedTuple):
 def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
     """Yield the links of a finished run, from the register down; those that later files would rest on come first.
 
-    A run or an evaluation of before digests were recorded has fewer.
+    A run or an evaluation of before digests were recorded has fewer, and so has one that was packed without some files.
     """
+    index = unpacked(folder.outputs)
+    for link in _links(folder, chain):
+        if index is None or link.fault != GONE or not index.lacks(link.file):
+            yield link
+
+
+def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
     history = chain.histories.get(folder.run_id, History())
     entered = None if history.is_older or not chain.digests else history.files
     yield from _entered(folder, RECORD, entered)

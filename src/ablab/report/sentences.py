@@ -14,6 +14,7 @@ from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
 from ablab.statistics.diverged import FEWEST_RANKED
 from ablab.statistics.moderated import VERSION
+from ablab.store.pack import has_no_texts
 from ablab.study.tuning import TUNING
 from ablab.tasks.own_metrics import own_metrics
 from ablab.tasks.task import FAILURES
@@ -54,12 +55,14 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         more = f"; and {len(damage) - MOST_NAMED} more" if len(damage) > MOST_NAMED else ""
         said.append(f"what cannot be read is left out: {'; '.join(damage[:MOST_NAMED])}{more}")
     for what, gone in (
-        ("translations", selection.where(lambda run: run.has_lost_translations)),
+        ("translations", selection.where(lambda run: run.has_lost_translations and not has_no_texts(run.folder))),
         ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
     ):
         if gone:
             runs = named([run.folder.run_id for run in gone])
             said.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {runs}")
+    if without := selection.where(lambda run: run.has_lost_translations and has_no_texts(run.folder)):
+        said.append(f"the translations of {how_many(len(without), 'run')} were not packed")
     if selection.awaited and selection.claims and selection.looks is None:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}

@@ -5,7 +5,9 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -60,8 +62,29 @@ class PackIndex(Contents):
 
     def lacks(self, file: str) -> bool:
         """Return whether archives like this leave the file out, so that it is not missed."""
+        if file.startswith("runs/") and file.split("/")[1] not in self.runs:
+            return False  # of a run that was trained where the archive was unpacked
         is_known = file.startswith(("runs/", "code/")) or PurePosixPath(file).name in (SOURCES, REFERENCES)
         return not (is_known and self.has(file))
+
+
+def unpacked(store: Path) -> PackIndex | None:
+    """Return what was packed of a store that is an unpacked archive; None of any other."""
+    path = store / INDEX
+    return _index_in(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@lru_cache(maxsize=8)
+def _index_in(path: Path, _changed: int) -> PackIndex | None:
+    with suppress(OSError, ValidationError):
+        return PackIndex.model_validate_json(path.read_bytes())
+    return None
+
+
+def has_no_texts(folder: RunFolder) -> bool:
+    """Return whether a run is of an archive that leaves out all that shows sentences."""
+    index = unpacked(folder.outputs)
+    return index is not None and not index.text and folder.run_id in index.runs
 
 
 def pack(
