@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from scipy import stats
@@ -9,7 +10,9 @@ from scipy import stats
 from ablab.errors import UserError
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.sensitivity import metric_lines
+from ablab.judge.sensitivity import _seeds, metric_lines
+from ablab.report.tables import next_metric
+from ablab.statistics.power import Layout, two_sided_power
 from ablab.transformer.translation.scores import NATS, SCORES
 from tests.report.test_evidence import with_vocabulary
 
@@ -103,3 +106,40 @@ def test_every_format_has_the_table_and_its_warning(reported):
         text = reported.text(name)
         assert "which metric sees best (exploratory)" in text.lower()
         assert row["F"] in text
+
+
+def line_of(title, seeds, *, declared=False):
+    return SimpleNamespace(title=title, seeds=seeds, declared=declared)
+
+
+def test_seeds_to_a_verdict_are_the_fewest_that_see_a_usual_difference():
+    selection = SimpleNamespace(claims=["one", "two"])
+    seeds = _seeds(selection, between=0.8, within=0.5, arms=4)
+    layout = Layout([1.0, -1.0], 2)
+
+    def power(count):
+        return two_sided_power(2**0.5 * 0.8, *layout.precision(0.5, count), 0.025)
+
+    assert power(seeds - 1) < 0.8 <= power(seeds)
+    assert _seeds(selection, between=0.0, within=0.5, arms=4) is None
+    assert _seeds(selection, between=1e-9, within=0.5, arms=4) is None, "more than can be planned"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            [line_of("test BLEU", 17, declared=True), line_of("test loss", 4)],
+            "test loss sees most: 4 seeds of each arm",
+        ),
+        ([line_of("test BLEU", 17, declared=True), line_of("test loss", 4)], "declared, takes 17 seeds. To choose"),
+        ([line_of("test BLEU", None, declared=True), line_of("loss", 4)], "declared, takes more than can be planned"),
+        ([line_of("test BLEU", 4, declared=True), line_of("loss", 9)], "difference that is usual here. To choose"),
+    ],
+)
+def test_the_metric_that_needs_fewest_seeds_is_proposed(lines, said):
+    assert said in next_metric(SimpleNamespace(metrics=lines))
+
+
+def test_where_nothing_differs_no_metric_is_proposed():
+    assert not next_metric(SimpleNamespace(metrics=[line_of("test BLEU", None, declared=True)]))

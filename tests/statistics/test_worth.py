@@ -94,3 +94,20 @@ def test_other_arms_lend_their_noise():
     lent = worth(*scores, drawn(7, 3, (0.0,) * 6, sd=0.5))
     assert lent.factor == alone.factor
     assert (lent.low, lent.high) != (alone.low, alone.high)
+
+
+@pytest.mark.parametrize(("double", "bent"), [(1.0, False), (0.1, True), (2.5, True)])
+def test_lengths_that_do_not_lie_on_a_line_are_said_to(double, bent):
+    noise = np.array([-0.05, 0.02, 0.05, 0.0, -0.02])
+    scores = [mean + np.roll(noise, turn) for turn, mean in enumerate((0.5, 0.0, -1.0, double))]
+    assert worth(*scores).bent == bent
+
+
+def test_at_study_sizes_it_is_near_fiellers_interval_where_all_arms_scatter_alike():
+    """The moderated test has fewer degrees of freedom than the pooled one, so that the interval is the wider one."""
+    noise = np.array([-1.0, -0.4, 0.3, 1.1, 0.0])
+    scores = [mean + 0.2 * np.roll(noise, turn) for turn, mean in enumerate((0.6, 0.0, -1.0, 1.0))]
+    low, high = fieller(*scores)
+    found = worth(*scores)
+    assert found.low == pytest.approx(low, rel=0.03)
+    assert found.high == pytest.approx(high, rel=0.03)

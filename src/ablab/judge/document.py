@@ -37,7 +37,9 @@ class MetricLine(Strict):
     """How well a metric tells the arms apart. `declared`: by the experiment file.
 
     `between`, `within`: standard deviations, in the metric's unit, of the arms' means without the noise in them and of
-    runs within an arm; `ratio`: of the two. `f`, `omega_squared`: of a one-way analysis of variance.
+    runs within an arm; `ratio`: of the two. `f`, `omega_squared`: of a one-way analysis of variance. `seeds`: with
+    which a study of as many claims sees a difference that is usual between these arms, with 80 % power; None: more than
+    can be planned, or nothing differs.
     """
 
     metric: str
@@ -52,6 +54,7 @@ class MetricLine(Strict):
     ratio: float
     f: float
     omega_squared: float
+    seeds: int | None = None
 
 
 class LineOf(Strict):
@@ -228,8 +231,9 @@ class WorthLine(Strict):
     """What an arm is worth: the factor of compute by which the baseline would score as well, with its 95 % interval.
 
     `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
-    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `bound`: the
-    baseline's steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
+    `high`: None where the interval has no upper end. `bent`: the baseline's scores at its three lengths are shown not
+    to lie on a line, as the factor takes them to. `refused`: why no factor could be computed. `bound`: the baseline's
+    steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
     """
 
     arm: str
@@ -238,6 +242,7 @@ class WorthLine(Strict):
     low: float | None
     high: float | None
     saturated: bool
+    bent: bool = False
     refused: str | None
     bound: float | None
     bound_interval: Span | None

@@ -9,11 +9,13 @@ from ablab.errors import UserError
 from ablab.judge.document import MetricLine
 from ablab.judge.evidence import are_comparable, by_scale, off_scale
 from ablab.judge.metrics import Measure
+from ablab.judge.prospects import ALPHA
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.anova import one_way
 from ablab.statistics.conditions import steady
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.power import Layout, seeds_for
 from ablab.statistics.student import Floats
 
 
@@ -66,7 +68,16 @@ def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> Metric
         ratio=found.signal_to_noise,
         f=found.f,
         omega_squared=found.omega_squared,
+        seeds=_seeds(selection, found.between, found.within, len(groups)),
     )
+
+
+def _seeds(selection: SelectedArms, between: float, within: float, arms: int) -> int | None:
+    """Return the seeds that would show, of two arms, a difference as these have: the root of 2 times their sd."""
+    if not between > 0 or not within > 0:
+        return None
+    level = ALPHA / max(1, len(selection.claims))
+    return seeds_for("greater", 2**0.5 * between, within, Layout([1.0, -1.0], arms - 2), level)
 
 
 def _whole(selection: SelectedArms) -> list[ArmRuns]:

@@ -18,7 +18,7 @@ from ablab.report.figures import styles
 from ablab.report.forest import forests
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import MAKERS, OTHERWISE, arms_by_effect
+from ablab.report.tables import MAKERS, OTHERWISE, arms_by_effect, next_metric
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
@@ -79,6 +79,7 @@ def page(document: Document) -> str:
         told=told,
         answers=answers(document.claims) if told else "",
         tables=tables,
+        next_metric=next_metric(document),
         aside=OTHERWISE,
         titles={make(document).key: make(document).title for make in MAKERS},
         forests=plots,

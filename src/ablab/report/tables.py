@@ -7,7 +7,7 @@ from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLi
 from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
 from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
 from ablab.report.columns import Column, ReportTable, table_of
-from ablab.text import duration, number, p_text, signed
+from ablab.text import duration, how_many, number, p_text, signed
 
 TABLES = frozenset(("claims", "arms", "differences", "effects", "worth", "test_sets", "metrics", "tuning", "otherwise"))
 """Keys of all tables."""
@@ -137,9 +137,11 @@ def _span_of_worth(line: WorthLine) -> str:
 
 
 def _note_on_worth(line: WorthLine) -> str:
-    """Say where the line lies beyond the lengths that were trained."""
+    """Say where the line is trusted too far: beyond the lengths that were trained, or where there is none."""
     is_beyond = line.factor is not None and not 0.5 <= line.factor <= 2
-    return "beyond half and twice the length, extrapolated" if is_beyond else ""
+    said = ["beyond half and twice the length, extrapolated"] if is_beyond else []
+    said += ["the baseline's lengths do not lie on a line"] if line.bent else []
+    return "; ".join(said)
 
 
 def metrics_table(document: Document) -> ReportTable:
@@ -151,10 +153,25 @@ def metrics_table(document: Document) -> ReportTable:
         Column("signal to noise", lambda line: number(line.ratio, 2)),
         Column("F", lambda line: number(line.f, 2)),
         Column("omega squared", lambda line: number(line.omega_squared, 2)),
+        Column("seeds to a verdict", lambda line: "" if line.seeds is None else str(line.seeds), is_sparse=True),
         Column("arms", lambda line: str(line.arms)),
         Column("runs", lambda line: str(line.runs)),
     ]
     return table_of("metrics", "Which metric sees best (exploratory)", columns, document.metrics)
+
+
+def next_metric(document: Document) -> str:
+    """Return which metric a next study may declare, and what this one saw of it; empty where nothing was seen."""
+    known = sorted((line for line in document.metrics if line.seeds is not None), key=lambda line: line.seeds or 0)
+    if not known:
+        return ""
+    best, declared = known[0], next((line for line in document.metrics if line.declared), known[0])
+    takes = "more than can be planned" if declared.seeds is None else how_many(declared.seeds, "seed")
+    beside = "" if declared is best else f"; {declared.title}, which this one declared, takes {takes}"
+    return (
+        f"For a next study, {best.title} sees most: {how_many(best.seeds or 0, 'seed')} of each arm would show a "
+        f"difference that is usual here{beside}. To choose a metric after its runs is exploratory."
+    )
 
 
 def tuning_table(document: Document) -> ReportTable:

@@ -12,7 +12,7 @@ from ablab.report.columns import PageTable, ReportTable, page_table
 from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import OTHERWISE, tables
+from ablab.report.tables import OTHERWISE, next_metric, tables
 from ablab.text import counted, how_many
 
 
@@ -31,6 +31,7 @@ def markdown(document: Document) -> str:
     parts = [(table.title, part) for table, part in every if table.key != OTHERWISE]
     for title, part in parts:
         lines += [f"## {escaped(title)}", "", *_markdown_part(part), ""]
+        lines += [escaped(said), ""] if part.key == "metrics" and (said := next_metric(document)) else []
     if (made := document.setup) is not None:
         typed = ["```sh", command(made), "```", ""] if made.typed else []
         cost = f"{cost_words(made)} Machine: {'; '.join(made.machines)}."

@@ -30,13 +30,14 @@ class Worth:
     """A factor of compute, with its interval. `factor`: None where the baseline does not gain from compute at all.
 
     `low`: 0 and `high`: infinity where the interval has no end. `saturated`: it is not shown that the baseline gains
-    from compute, so that no gain has an upper end.
+    from compute, so that no gain has an upper end. `bent`: its three lengths do not lie on a line, at the same level.
     """
 
     factor: float | None
     low: float
     high: float
     saturated: bool
+    bent: bool
 
 
 def contrast(factor: float) -> tuple[float, float, float, float]:
@@ -59,6 +60,7 @@ def worth(
 
     The interval holds the factors at which the arm does not differ from the baseline of so much compute by a two-sided
     moderated t test. With one variance for all arms this is Fieller's interval of a ratio (Fieller 1954, section 3).
+    Where the baseline has saturated these factors may lie on both sides of 1; those on the side of the gain count.
     Raises NotTestable as `moderated_contrast` does.
     """
     sign = 1.0 if higher_is_better else -1.0
@@ -68,6 +70,7 @@ def worth(
     slope = float(arms[2].mean() - arms[3].mean()) / LN4
     with_slope = moderated_contrast([arms[2], arms[3]], [1.0, -1.0], [arms[0], arms[1], *lent])
     saturated = with_slope.at(level).low <= 0
+    bend = moderated_contrast([arms[3], arms[1], arms[2]], [1.0, -2.0, 1.0], [arms[0], *lent])
 
     def accepted(log_factor: float) -> float:
         """Above 0 where the factor is in the interval."""
@@ -79,7 +82,7 @@ def worth(
 
     inside = _component(accepted, gain, slope if slope > 0 and not saturated else None)
     factor = math.exp(min(gain / slope, 700.0)) if slope > 0 else None
-    return Worth(factor, *inside, saturated)
+    return Worth(factor, *inside, saturated, bend.p < 1 - level)
 
 
 def _bound(found: Moderated, level: float) -> float:
