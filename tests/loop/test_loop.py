@@ -22,7 +22,7 @@ open("started.txt", "a").write(seed + "\\n")
 time.sleep(float(open("pause.txt").read()))
 if width > 99:
     sys.exit("no memory for it")
-loss = 1 - 0.5 * (lr > 0.1) - 0.3 * (width > 8) + random.Random(seed).gauss(0, 0.01)
+loss = 1 - 0.5 * (lr > 0.1) - 0.3 * (width > 8) + 0.3 * (width < 8) + random.Random(seed).gauss(0, 0.01)
 json.dump({"scores": {"val_loss": float("nan") if lr > 9 else loss + 5 * (seen == "test")}}, open(out, "w"))
 """
 LOOP = """

@@ -401,6 +401,30 @@ def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
     assert "artefacts/one.png is not what was given in training" in capsys.readouterr().out
 
 
+def test_an_archive_is_reported_where_its_file_and_program_are_not(folder, tmp_path_factory, monkeypatch, capsys):
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    told = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert main(["pack", "experiment=lr", "to=lr.zip"]) == 0
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with zipfile.ZipFile("lr.zip") as packed:
+        packed.extractall(elsewhere)
+    monkeypatch.chdir(elsewhere)
+    assert "ablab report experiment=lr" in Path("README.md").read_text()
+    capsys.readouterr()
+    assert main(["report", "experiment=lr", "outputs=."]) == 0
+    assert "its file was not at hand" in capsys.readouterr().out
+    again = json.loads(Path("reports/lr/report.json").read_text())
+    for key in ("question", "metric", "baseline", "arms", "claims", "differences"):
+        assert again[key] == told[key], key
+    assert main(["verify", "experiment=lr", "outputs=."]) == 0
+    kept = Path("studies/lr/lr.yaml")
+    kept.write_text(kept.read_text().replace("margin: 0.01", "margin: 0.02"))
+    capsys.readouterr()
+    assert main(["report", "experiment=lr", "outputs=."]) == 2
+    assert "studies/lr/lr.yaml: it is not what was registered" in capsys.readouterr().err
+
+
 def test_claims_about_tables_are_packed_with_a_run_and_verified(folder, capsys):
     Path("claims.yaml").write_text("metric: score\nbaseline: a\nseeds: [1, 2]\nclaims: [{arm: b, expect: greater}]\n")
     assert main(["register", "claims.yaml", "table=results.csv"]) == 0

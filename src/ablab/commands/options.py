@@ -175,6 +175,18 @@ class FloorOptions(Options):
     """folder of all runs and studies"""
 
 
+class DemoOptions(Options):
+    """Report a study that is shipped: a verdict in seconds, without training anything.
+
+    The runs are unpacked as a store, in which every command can be tried.
+    """
+
+    usage = ("ablab demo [to=FOLDER]",)
+
+    to: str = "ablab_demo"
+    """folder of the store"""
+
+
 class LsOptions(Options):
     """List the runs of a store, finished or not.
 

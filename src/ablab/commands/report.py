@@ -18,6 +18,7 @@ from ablab.judge.document import Document
 from ablab.judge.flaws import checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_runs, where
+from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.judge.selection_of_table import of_table
 from ablab.report.charts import charts
@@ -59,10 +60,12 @@ def report(arguments: Sequence[str]) -> int:
     options, words = split_words(ReportOptions, arguments)
     if options.claims is not None and options.table is None:
         raise UserError(f"claims={options.claims}: of which table is not said; allowed: with table=")
-    study = None
+    study = chosen = None
     if options.runs is None and options.where is None and options.table is None:
-        study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
-    selection = _asked_for(_ad_hoc(options, words) if study is None else of_study(study), options)
+        chosen = of_kept(words, Path(options.outputs)) if words else None
+        if chosen is None:
+            study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
+    selection = _asked_for(chosen or (_ad_hoc(options, words) if study is None else of_study(study)), options)
     if selection.origin is None:
         check_begun(selection)
         selection = checked(selection)

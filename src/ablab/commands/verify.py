@@ -11,6 +11,7 @@ from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, broken_claims, checked
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
+from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
@@ -66,7 +67,8 @@ def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[Hel
     if options.run is None and options.runs is None:
         ledger = ledger_of(words, Path(options.outputs))
         store = f"outputs={spelled('outputs', str(options.outputs))}"
-        chosen = of_study(define((*words, store))) if ledger is None else of_loop(ledger)
+        chosen = of_kept(words, Path(options.outputs)) if ledger is None else of_loop(ledger)
+        chosen = chosen or of_study(define((*words, store)))
     else:
         chosen = of_runs(options.run or options.runs or "", Path(options.outputs))
     selection = checked(chosen)

@@ -39,7 +39,7 @@ def of_study(study: Study) -> SelectedArms:
     arms = [ArmRuns(arm.name, list(_runs_of(study, arm.name, heads[arm.name]))) for arm in study.arms]
     closed = closings(study.folder)
     closed_cells = {(cell.arm, cell.seed) for cell in study.cells if any(closing.state_of(cell) for closing in closed)}
-    awaited, late = _awaited_and_late(arms, registered, closed_cells)
+    awaited, late = awaited_and_late(arms, registered, closed_cells)
     return SelectedArms(
         name="-".join((study.name, *aside)),
         question="" if experiment is None else experiment.question,
@@ -52,7 +52,7 @@ def of_study(study: Study) -> SelectedArms:
         claims=[*study.claims, *withdrawn],
         registered=registered,
         outputs=study.outputs,
-        factors={} if experiment is None else _level_names(experiment),
+        factors={} if experiment is None else level_names(experiment),
         choosing=None if experiment is None else _choosing(experiment),
         searched=() if experiment is None else tuple(_searched(experiment)),
         departed=departed,
@@ -85,7 +85,7 @@ def _closed(one: Closing) -> str:
     return f"{how_many(len(one.runs), 'run')} {were} given up on {one.closed[:10]}: {one.reason}"
 
 
-def _awaited_and_late(
+def awaited_and_late(
     arms: Sequence[ArmRuns], registered: Registered | None, closed: Container[tuple[str, int]]
 ) -> tuple[list[ArmRun], list[ArmRun]]:
     """Return the registered runs that are still to end, and those that were given up and have ended since."""
@@ -286,7 +286,7 @@ def _run(cell: Cell, heads: str) -> ArmRun:
     )
 
 
-def _level_names(experiment: Experiment) -> dict[str, list[str]]:
+def level_names(experiment: Experiment) -> dict[str, list[str]]:
     """Return the levels by factor of a factorial design that has every combination; empty for any other."""
     if experiment.design != "factorial" or experiment.exclude:
         return {}

@@ -20,8 +20,8 @@ from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
 
-INDEX = "pack.json"
-"""The first file of an archive."""
+INDEX, README = "pack.json", "README.md"
+"""The first files of an archive."""
 
 OF_A_RUN = (
     *("recipe.yaml", "record.json", "metrics.csv", "evaluations", "curves", "artefacts", "parts", "failure.json"),
@@ -108,11 +108,25 @@ def pack(
         runs=[run.run_id for run in runs],
         files={place: sha256(file) for place, file in sorted(files.items())},
     )
+    about = _about(index)
+    index.files[README] = hashlib.sha256(about.encode()).hexdigest()
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
-        for place in index.files:
-            archive.write(files[place], place)
+        archive.writestr(README, about)
+        for place, file in files.items():
+            archive.write(file, place)
     return index
+
+
+def _about(index: PackIndex) -> str:
+    """Say what the archive is, to whom unpacks it."""
+    left_out = [what for what, there in (("weights", index.weights), ("texts", index.text)) if not there]
+    without = f" It leaves out {' and '.join(left_out)}." if left_out else ""
+    return (
+        f"# {index.name}\n\nRuns of ablab, packed {index.made}.{without} Their register ended with {index.stamp}.\n\n"
+        f"    ablab verify archive=<this archive>            checks every file, and the scores\n"
+        f"    ablab report experiment={index.name} outputs=<the unpacked folder>\n"
+    )
 
 
 def _absolute(path: Path) -> Path:
@@ -137,6 +151,7 @@ def unpack(path: Path, folder: Path) -> PackIndex:
                 raise UserError(f"{path}: {odd} is {'missing' if odd in index.files else 'not in its index'}")
             for place, digest in index.files.items():
                 _unpack(archive, infos[place], folder, digest, path)
+            (folder / INDEX).write_bytes(archive.read(INDEX))
     except (OSError, zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as error:
         told = reason(error) if isinstance(error, ValidationError) else str(error)
         raise UserError(f"{path}: not an archive of ablab pack ({told})") from None

@@ -266,6 +266,11 @@ def find(name: str) -> Path:
     return found
 
 
+def is_there(name: str) -> bool:
+    """Return whether there is an experiment of this name or path."""
+    return Path(name).is_file() or any((folder / f"{name}.yaml").is_file() for folder in _folders())
+
+
 def names() -> list[str]:
     """Return the names of all experiments, in alphabetical order."""
     return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})

@@ -26,7 +26,7 @@ from ablab.store.records import Record, now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
-from ablab.study.study_file import check_own, is_edit
+from ablab.study.study_file import check_own, is_edit, keep, kept_file
 from ablab.tasks.identity import condition_id
 from ablab.tasks.plan import Planned
 
@@ -159,6 +159,8 @@ def _register(study: Study) -> bool:
             "typed": list(study.typed),
         }
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
+    if study.file is not None and (is_new or not kept_file(study.folder).exists()) and not study.is_tuning:
+        keep(study.file, study.folder)
     write_json(
         study.folder / "runs.json",
         [

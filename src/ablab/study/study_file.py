@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.errors import UserError
-from ablab.files import json_digest, read_json
+from ablab.files import json_digest, read_json, write_text
 from ablab.study.experiment import Experiment, read
 
 
@@ -30,6 +30,32 @@ class StudyFile(NamedTuple):
     def registered(self, outputs: Path) -> dict[str, str]:
         """Return what a registration in this store keeps of it."""
         return {"file": os.path.relpath(self.path.resolve(), outputs.resolve()), "content": self.content}
+
+
+def kept_file(folder: Path) -> Path:
+    """Return where the folder of a study keeps what its file said at the last registration."""
+    return folder / f"{folder.name}.yaml"
+
+
+def keep(file: StudyFile, folder: Path) -> None:
+    """Keep the file with the study: an archive of it can be reported where the file is not."""
+    text = file.path.read_text(encoding="utf-8")
+    if (path := kept_file(folder)) != file.path:
+        write_text(path, text)
+
+
+def kept(folder: Path) -> StudyFile | None:
+    """Return what a study keeps of its file, as long as it was registered so; None for studies of before it was kept.
+
+    Raises UserError where it was edited.
+    """
+    path = kept_file(folder)
+    if not path.is_file():
+        return None
+    found = StudyFile(path, read(path))
+    if found.content not in _contents(_registered(folder / "registered.json")):
+        raise UserError(f"{path}: it is not what was registered; allowed: that, or the experiment's own file")
+    return found
 
 
 def check_own(file: StudyFile | None, folder: Path, outputs: Path) -> None:

@@ -18,6 +18,7 @@ PLATFORM, TRANSLATION = "ablab.commands", "ablab.transformer.translation.verbs"
 LANGUAGE_MODEL = "ablab.transformer.language_model.verbs"
 
 VERBS: Mapping[str, str] = {
+    "demo": PLATFORM,
     "train": PLATFORM,
     "study": PLATFORM,
     "report": PLATFORM,

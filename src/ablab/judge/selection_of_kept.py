@@ -1,0 +1,103 @@
+"""Select the runs of a study by what its store keeps of it, where neither its file nor its own parts are at hand."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ablab.errors import UserError
+from ablab.files import read_json
+from ablab.judge.metrics import measures
+from ablab.judge.registration import Registered, called
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_of_study import awaited_and_late, level_names
+from ablab.statistics.looks import Looks
+from ablab.store.run_folder import RunFolder
+from ablab.study.design import Arm, arms_of
+from ablab.study.experiment import Experiment, is_there
+from ablab.study.extending import extensions
+from ablab.study.grid import grid_of
+from ablab.study.study_file import kept
+from ablab.study.worth import Lengths
+from ablab.tasks.registry import task_recorded
+from ablab.tasks.task import Task
+
+NOTE = "the study is reported by what its store keeps: its file was not at hand"
+
+
+def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
+    """Return a registered study that words name by its name alone, of which there is no file; None for all others.
+
+    Raises UserError for a study whose arms were tuned or searched: only its file tells how.
+    """
+    (key, _, name), *others = [word.partition("=") for word in words]
+    folder = outputs / "studies" / name
+    if key != "experiment" or others or not name or is_there(name) or (file := kept(folder)) is None:
+        return None
+    registered = Registered.of(folder)
+    assert registered is not None, "a file that was registered has a registration"
+    experiment = file.experiment
+    if experiment.tune is not None or experiment.search is not None:
+        raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
+    rows: list[Mapping[str, Any]] = read_json(folder / "runs.json")
+    runs = [(row["arm"], _run(row, registered, outputs)) for row in rows]
+    arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
+    first = next((run for arm in arms for run in arm.runs if run.record is not None), None)
+    if first is None or first.record is None:
+        raise UserError(f"experiment={name}: none of its runs has ended in {outputs}")
+    task = task_recorded(first.record.settings, None if first.evaluation is None else first.evaluation.settings)
+    designed, baseline = arms_of(experiment)
+    baselines = grid_of(designed, baseline, experiment.within).baselines
+    awaited, late = awaited_and_late(arms, registered, set())
+    return SelectedArms(
+        name=name,
+        question=experiment.question,
+        source=experiment.source,
+        arms=arms,
+        baseline=called(baseline, registered.arms),
+        metric=experiment.metric,
+        task=task,
+        measures=measures(task),
+        claims=registered.claims,
+        registered=registered,
+        outputs=outputs,
+        factors=level_names(experiment),
+        notes=[NOTE],
+        error=registered.error,
+        within=experiment.within,
+        baselines={called(arm, registered.arms): called(base, registered.arms) for arm, base in baselines.items()},
+        awaited=awaited,
+        late=late,
+        declared=experiment.metric,
+        study=folder,
+        looks=None if registered.looks is None else Looks(*registered.looks),
+        ended=next((one.ended for one in extensions(folder)[-1:]), None),
+        lengths=_lengths(experiment, designed, baseline, registered, task),
+    )
+
+
+def _run(row: Mapping[str, Any], registered: Registered, outputs: Path) -> ArmRun:
+    folder = RunFolder(outputs / "runs" / row["run_id"])
+    evaluation, _, curve = (registered.way(row["arm"]) or "").partition(" ")
+    try:
+        record = folder.record()
+        if record is None:
+            return ArmRun(folder, row["seed"], "missing", None, None, None, {})
+        found = ArmRun.read(folder, evaluation, curve)
+        assert found is not None
+        return found
+    except UserError as error:
+        return ArmRun.damaged(folder, row["seed"], {}, str(error))
+
+
+def _lengths(
+    experiment: Experiment, designed: Sequence[Arm], baseline: str, registered: Registered, task: Task
+) -> Lengths | None:
+    """Return the baseline at other lengths, which are the arms that the design does not have."""
+    names = {arm.name for arm in designed}
+    others = [arm for arm in registered.arms if not names & set(arm.split(" = "))]
+    if not experiment.worth or len(others) != 2:
+        return None
+    key = task.length or "" if experiment.worth is True else experiment.worth
+    half, double = (Arm(name, ()) for name in others)
+    return Lengths(task, baseline, key, 0, half, double)
