@@ -95,4 +95,6 @@ def _run_tests(folder: Path, said: Path, tests: list[str]) -> None:
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "400"}
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    # What is preloaded may bring a plugin of pytest's, such as anyio, which then cannot be rewritten.
+    options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     sys.exit(int(pytest.main([*options, *tests])))
