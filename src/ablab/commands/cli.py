@@ -20,7 +20,8 @@ from ablab.errors import (
     choices,
     lacking,
 )
-from ablab.files import OF_THE_DISK, one_line
+from ablab.files import one_line
+from ablab.files.disk import OF_THE_DISK
 from ablab.tasks.verbs import VERBS, command_of
 from ablab.text import shortened, visible
 

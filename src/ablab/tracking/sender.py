@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from ablab.files import read_json, sha256, write_json
+from ablab.files.disk import lock_at
 from ablab.tasks.registry import known_tasks
 from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
@@ -209,7 +210,7 @@ def main(folder: Path, parent: int | None = None, start: int = 0) -> int:
     """
     if parent is not None:
         os.nice(NICENESS)
-    lock = FileLock(folder / FOLDER / ".sending.lock")
+    lock = lock_at(folder / FOLDER / ".sending.lock")
     try:
         # The process of an earlier attempt may have some seconds to go.
         with lock.acquire(timeout=60 if parent is None else -1, poll_interval=POLL):
