@@ -7,7 +7,8 @@ import stat
 
 import pytest
 
-from ablab.files import half_written, read_json, replacing, write_json, write_picture, write_text
+from ablab.files import read_json, write_json, write_picture, write_text
+from ablab.files.disk import half_written, replacing
 
 
 def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):

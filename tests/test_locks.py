@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from ablab.errors import BusyError, TakenOverError, UserError
 from ablab.files import write_text
-from ablab.store.heartbeat import heartbeat, read_pulse
+from ablab.store.heartbeat import DEAD, Pulse, heartbeat, read_pulse
 from ablab.store.locks import hold, is_held, is_running, locked, owned
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
@@ -80,11 +80,41 @@ def test_a_machine_is_known_by_its_start_and_not_by_its_name(tmp_path):
     line = rf"^r1 is being worked on by process {os.getpid()} on "
     with pytest.raises(BusyError, match=line), locked(folder):
         pass
-    late = {"machine": "another", "updated": time.time() - 3600}
-    folder.pulse.write_text(pulse.model_copy(update=late).model_dump_json())
+    os.utime(folder.pulse, (time.time() - 3600,) * 2)
     with locked(folder):
         assert folder.owner.exists()
     assert not folder.owner.exists()
+
+
+@pytest.mark.parametrize("ahead", [-86400.0, 0.0, 86400.0])
+@pytest.mark.parametrize(("age", "is_alive"), [(0.0, True), (DEAD - 5, True), (DEAD + 5, False)])
+def test_the_clock_of_another_machine_may_be_another(ahead, age, is_alive, tmp_path):
+    """One that lives is left alone, and one that is dead is not waited for, whatever it took the time to be."""
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    folder.path.mkdir(parents=True)
+    at = time.time() - age
+    pulse = Pulse(host="elsewhere", machine="another", pid=1, began=0, updated=at + ahead)
+    folder.pulse.write_text(pulse.model_dump_json())
+    os.utime(folder.pulse, (at, at))  # by the clock of the file system
+    assert is_running(folder, read_pulse(folder.pulse)) == is_alive
+    if is_alive:
+        with pytest.raises(BusyError, match="r1 is being worked on by process 1 on elsewhere"), locked(folder):
+            pass
+    else:
+        with locked(folder):
+            pass
+    assert {path.name for path in folder.pulse.parent.iterdir()} == {"r1", ".r1.lock", ".r1.pulse"}
+
+
+def test_the_clock_of_the_file_system_may_be_another_than_ours(monkeypatch, tmp_path):
+    """As that of a server: ours is an hour ahead, and a pulse from just now is from just now."""
+    pulse = Pulse(host="elsewhere", machine="another", pid=1, began=0, updated=0)
+    (tmp_path / "pulse").write_text(pulse.model_dump_json())
+    ours = time.time
+    monkeypatch.setattr(time, "time", lambda: ours() + 3600)
+    assert read_pulse(tmp_path / "pulse").is_fresh
+    os.utime(tmp_path / "pulse", (ours() - DEAD - 5,) * 2)
+    assert not read_pulse(tmp_path / "pulse").is_fresh
 
 
 def test_a_run_that_was_taken_over_gets_nothing_more(tmp_path):

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablab.errors import UserError
-from ablab.files import one_line, read_lines, replacing
+from ablab.files import one_line, read_lines
+from ablab.files.disk import replacing
 from ablab.store.finished import find_run, open_run, open_runs
 from ablab.store.records import Cost, Evaluation, Record, Selected, Stretch
 from ablab.store.run_folder import RunFolder, all_runs

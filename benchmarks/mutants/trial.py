@@ -94,7 +94,7 @@ def _run_tests(folder: Path, said: Path, tests: list[str]) -> None:
     # No bytecode: that of a faulty source, of the same second and size as the right one, would outlive it.
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "400"}
-    # Lightning has imported anyio, which is a plugin of pytest, too.
-    warned = ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
-    options = ["-x", "-q", "--tb=no", *warned, "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    # What is preloaded may bring a plugin of pytest's, such as anyio, which then cannot be rewritten.
+    options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     sys.exit(int(pytest.main([*options, *tests])))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ablab.files import half_written, sha256
+from ablab.files import sha256
+from ablab.files.disk import half_written
 from ablab.judge.custody import links
 from ablab.store.chain import Chain
 from ablab.store.metrics import read_metrics

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-LAYOUT = struct.Struct("qqii7q4096s")
+LAYOUT = struct.Struct("qqii8q4096s4096s")
 """As `struct state` of interposer.c."""
 
 KILL, HALF_AND_KILL, SHORT, FULL, READ_ONLY = -1, -2, -3, -4, -5
@@ -47,15 +47,21 @@ class Disturber:
             env=environment,
         )
 
-    def run(self, *words: str, below: Path, at: int = 0, how: int = 0, seconds: int = 120) -> Ended:
-        """Run `ablab <words>`; its `at`-th call below a folder fails as `how` says, a number of an error or a kill."""
-        self._state.write_bytes(LAYOUT.pack(0, at, how, 0, *7 * [0], f"{below}/".encode()))
+    def run(
+        self, *words: str, below: Path, at: int = 0, how: int = 0, seconds: int = 120, journal: Path | None = None
+    ) -> Ended:
+        """Run `ablab <words>`; its `at`-th call below a folder fails as `how` says, a number of an error or a kill.
+
+        `journal`: a folder for what a disk would have to keep, as `power` reads it.
+        """
+        kept = b"" if journal is None else str(journal).encode()
+        self._state.write_bytes(LAYOUT.pack(0, at, how, 0, *8 * [0], f"{below}/".encode(), kept))
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([list(words), str(self._out), seconds]) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
-        count, _, _, fired, *kinds, _ = LAYOUT.unpack(self._state.read_bytes())
+        count, _, _, fired, *kinds, _, _, _ = LAYOUT.unpack(self._state.read_bytes())
         name = KINDS[fired - 1] if fired else None
         return Ended(code, self._out.read_text(errors="replace"), count, dict(zip(KINDS, kinds, strict=True)), name)
 

@@ -2,6 +2,8 @@ from itertools import combinations, pairwise
 
 import pytest
 import torch
+from ablab.transformer.build.model import start_from
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ablab.transformer.model.layerdrop import (
@@ -15,6 +17,7 @@ from ablab.transformer.model.layerdrop import (
 )
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
+from ablab.transformer.pruning.saved_model import SavedModel
 from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 
 
@@ -235,6 +238,18 @@ def test_a_score_learns_the_first_order_cost_of_leaving_its_layer_out():
     torch.testing.assert_close(layerdrop.scores.grad, expected)
 
 
+@pytest.mark.parametrize(("p", "divisor"), [(0.8, 0.2), (0.9, 0.1), (0.91, 0.1), (0.99, 0.1)])
+def test_a_cost_is_divided_by_how_often_the_layer_runs_but_by_a_tenth_at_least(p, divisor):
+    """Of one layer of four: <gradient, f(x) - x> over the divisor, through the slope of the rates."""
+    layerdrop = LearnedLayerDrop(4, p).double().train()
+    before, after = torch.zeros(1, 1, 3, dtype=torch.float64), torch.tensor([[[1.0, 2.0, 3.0]]], dtype=torch.float64)
+    layerdrop.reseed(1)
+    layerdrop()
+    layerdrop.passed(2, before, after).sum().backward()
+    slope = torch.autograd.functional.jacobian(lambda s: 1 - bounded_softmax(s, p), layerdrop.scores.detach())[2]
+    torch.testing.assert_close(layerdrop.scores.grad, 6.0 / divisor * slope)
+
+
 def test_a_layer_that_harms_comes_to_be_dropped_more_than_the_others():
     model = learned(p=0.5)
     adam = torch.optim.Adam([model.decoder.layerdrop.scores], lr=0.05)
@@ -275,3 +290,20 @@ def test_in_evaluation_every_layer_runs_and_scores_do_not_matter():
 @pytest.mark.parametrize("layerdrop", [LayerDrop([0.1, 0.2, 0.3]), LearnedLayerDrop(3, 0.2)])
 def test_some_layers_keep_their_rates(layerdrop):
     assert layerdrop.of_layers([0, 2]).rates() == [layerdrop.rates()[0], layerdrop.rates()[2]]
+
+
+def test_a_model_that_starts_from_another_learns_its_rates_anew(tmp_path):
+    """All else is the other's."""
+    model, other = learned(), learned()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(1.0)
+    expected = {
+        name: model.state_dict()[name].clone() if ".layerdrop." in name else tensor
+        for name, tensor in other.state_dict().items()
+    }
+    assert any(".layerdrop." in name for name in expected)
+    save_file({name: tensor.contiguous() for name, tensor in other.state_dict().items()}, tmp_path / "w.safetensors")
+    start_from(model, SavedModel("it", tmp_path / "w.safetensors", None, None))
+    assert model.state_dict().keys() == expected.keys()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())

@@ -67,6 +67,20 @@ def test_the_table_grows_with_the_input_and_stays_the_same_table(inference, smal
     assert not positions.state_dict()  # a checkpoint does not depend on the longest input seen
 
 
+def test_the_table_has_the_precision_of_the_model():
+    """Double precision is not single precision with zeros behind; single is the same bits wherever it comes from."""
+    module, expected = SinusoidalPositions(16), sinusoid(2000, 16)
+    single = module(0, 500).clone()
+    assert torch.equal(single, expected[:500].float())
+    module.double()
+    assert torch.equal(module(0, 500), expected[:500])
+    assert torch.equal(module(0, 1000), expected[:1000])  # grown
+    assert torch.equal(module.double()(990, 1000), expected[990:1990])
+    assert torch.equal(module.float()(0, 500), single)
+    half = SinusoidalPositions(16).to(torch.bfloat16)
+    assert torch.equal(half(0, 500), single.to(torch.bfloat16))
+
+
 def test_training_goes_on_after_decoding_a_long_sentence(small_table):
     model = build(changes=NO_DROPOUT)
     with torch.inference_mode():

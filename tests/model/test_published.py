@@ -13,7 +13,6 @@ from torch.testing import assert_close
 
 from ablab.config import compose
 from ablab.transformer.data.batches import Batch
-from ablab.transformer.model.positions import SinusoidalPositions, sinusoid
 from ablab.transformer.model.tokens import BOS, EOS, PAD, UNK
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.stages.models import build_model
@@ -121,9 +120,6 @@ def built(arm: str) -> Transformer:
     words = [*ARMS[arm], "model.attention_bias=all", "model.output_bias=true"]
     config = compose([*words, *(f"model.{key}={value}" for key, value in sizes.items())]).config
     model = build_model(config, src_vocab=vocab, tgt_vocab=vocab).double().eval()
-    for module in model.modules():
-        if isinstance(module, SinusoidalPositions):
-            module.table = sinusoid(len(module.table), d_model)  # which we round to float32
     model.load_state_dict(ours(published.weights, depth))
     return model
 

@@ -26,6 +26,16 @@ def test_it_estimates_the_variances_of_balanced_and_unbalanced_groups():
         assert np.mean([each.within**2 for each in found]) == pytest.approx(0.25, rel=0.1)
 
 
+def test_unequal_groups_by_hand():
+    """Sizes 2, 2 and 4: n0 = (8 - 24 / 8) / 2 = 2.5, where the mean size would be 2.67."""
+    found = one_way([[0.0, 2.0], [10.0, 12.0], [20.0, 22.0, 24.0, 26.0]])
+    assert found.within == pytest.approx(((2 + 2 + 20) / 5) ** 0.5)
+    means, grand = (1.0, 11.0, 23.0), 116 / 8
+    between = (2 * (means[0] - grand) ** 2 + 2 * (means[1] - grand) ** 2 + 4 * (means[2] - grand) ** 2) / 2
+    assert found.f == pytest.approx(between / 4.8)
+    assert found.between == pytest.approx(((between - 4.8) / 2.5) ** 0.5)
+
+
 def test_omega_squared_is_zero_on_average_where_nothing_differs():
     found = [one_way(groups(between=0.0, seed=seed)).omega_squared for seed in range(2000)]
     assert np.mean(found) == pytest.approx(0.0, abs=0.02)

@@ -57,6 +57,17 @@ def test_the_precision_is_that_of_the_test_where_all_arms_scatter_alike(weights,
     assert layout.sd(error, 5) == pytest.approx(scores.std(ddof=1))
 
 
+@pytest.mark.parametrize(("others", "seeds"), [(1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 2), (2, 3), (2, 4)])
+def test_few_arms_to_borrow_from_lend_in_a_plan_what_they_lend_in_the_test(others, seeds):
+    """On both sides of the largest weight: two degrees of freedom, which half of those of the others reach."""
+    scores = np.arange(seeds, dtype=float) ** 2
+    arms = [scores, np.roll(scores, 1)]
+    found = moderated_contrast(arms, [1.0, -1.0], [scores] * others)
+    planned = Layout([1.0, -1.0], others).precision(float(scores.std(ddof=1)), seeds)
+    assert planned == pytest.approx((found.standard_error, found.df))
+    assert found.df == pytest.approx(2 * (seeds - 1 + min(2.0, others * (seeds - 1) / 2)))
+
+
 def test_the_range_of_a_standard_deviation_covers_it_as_often_as_it_says():
     rng = np.random.default_rng(4)
     ranges = [sd_range(float(rng.normal(0, 2, 5).std(ddof=1)), 4) for _ in range(2000)]

@@ -75,6 +75,12 @@ def test_six_standard_deviations_of_the_others_are_needed():
     assert near_failures({**STEADY, "d": [30.0, 30.0, 30.0 - 6.1 * usual]}) == {"d": [2]}
 
 
+def test_four_degrees_of_freedom_of_the_others_say_who_failed_and_three_do_not():
+    three = {"a": [30.0, 30.4, 5.0], "b": [31.0, 30.5, 30.9], "c": [30.1, 30.3, 30.5]}
+    assert near_failures(three) == {"a": [2]}
+    assert near_failures({**three, "c": [30.1, 30.3]}) == {}
+
+
 def test_too_little_scatter_is_known_to_say_who_failed():
     assert near_failures({"a": [30.0, 30.4, 5.0], "b": [31.0, 30.5, 30.9]}) == {}
     assert near_failures({"a": [30.0, 5.0], "b": [31.0, 30.5, 30.9], "c": [3, 3.1, 3.2]}) == {}

@@ -56,6 +56,17 @@ def test_the_curve_ends_where_its_band_has_no_end():
     assert best_of([float("inf")] * 12) == []
 
 
+@pytest.mark.parametrize(("n", "middle"), [(11, 6), (12, 6), (13, 7), (14, 7)])
+def test_the_estimate_is_the_least_cost_that_a_large_enough_share_of_the_draws_does_not_exceed(n, middle):
+    """For k = 1 that is the lower median, exactly half of an even number of draws; for any k, no cost beyond it."""
+    costs = list(range(1, n + 1))
+    curve = best_of(costs)
+    assert curve[0].estimate == middle
+    for point in curve:
+        share = 1 - 2 ** (-1 / point.k)
+        assert (point.estimate - 1) / n < share <= point.estimate / n
+
+
 @pytest.mark.parametrize("n", [0, 1, MOST + 1])
 def test_other_numbers_of_draws_are_refused(n):
     with pytest.raises(ValueError, match=f"takes 2 to {MOST} draws, got {n}"):

@@ -2,16 +2,18 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from ablab.api import open as open_store
 from ablab.commands.ls import listing
-from ablab.store import index
+from ablab.store import index, records
 from ablab.store.run_folder import RunFolder
 from tests.made_once import made_once
 from tests.report import synthetic
@@ -95,18 +97,45 @@ def test_sentences_are_not_in_it(store):
     assert "statistics" not in (store / index.INDEX).read_text()
 
 
-@pytest.mark.parametrize("keep_time", [False, True])
-def test_a_newer_file_counts(store, keep_time):
-    before = fast(store)
+def _of_whole(store):
     folder = next(run.folder for run in open_store(store).runs() if run.scores.get("test_bleu"))
     (path,) = [path for path in (folder.path / "evaluations").glob("*.json") if b'"kept"' not in path.read_bytes()]
-    times = path.stat()
-    path.write_text(path.read_text().replace('"chrf": ', '"chrf": 1'))
+    return path
+
+
+@pytest.mark.parametrize("keep_time", [False, True])
+@pytest.mark.parametrize("keep_size", [False, True])
+def test_a_newer_file_counts(store, keep_time, keep_size):
+    """With its former time of modification and size too: the system's time of the change is another."""
+    before = fast(store)
+    path = _of_whole(store)
+    times, text = path.stat(), path.read_text()
+    digit = re.search(r'"chrf": (\d)', text)[1]
+    other = str((int(digit) + 1) % 10) if keep_size else f"1{digit}"
+    time.sleep(0.02)  # a tick of the system's clock
+    path.write_text(text.replace(f'"chrf": {digit}', f'"chrf": {other}'))
     if keep_time:
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert (path.stat().st_size == times.st_size) == keep_size
+    assert path.stat().st_ino == times.st_ino
     after = fast(store)
     assert after != before
     assert after == plain(store)
+
+
+def test_what_is_told_to_be_of_a_pruned_model_is_never_the_latest(store):
+    """Wherever its settings say so: by their beginning, the file is one of the whole model."""
+    path = _of_whole(store)
+    whole = json.loads(path.read_text())
+    settings = {**whole["settings"], "kept": {"encoder": [0], "decoder": [0]}}
+    later = {**whole, "evaluation_id": "e0", "settings": settings, "ended": "2027-01-01T00:00:00Z"}
+    path.with_name("e0.json").write_text(json.dumps(later, indent=1))
+    folder = RunFolder(path.parents[1])
+    for found in (index.Index(store), index.Index(store)):
+        assert found.evaluation(folder, "e0").evaluation_id == "e0"
+        assert found.latest_evaluation(folder).evaluation_id == whole["evaluation_id"]
+        found.keep()
+    assert folder.latest_evaluation().evaluation_id == whole["evaluation_id"]
 
 
 def test_a_run_that_is_set_aside_or_new_counts(store):
@@ -175,6 +204,21 @@ def test_an_index_of_other_code_is_ignored(store, monkeypatch):
     monkeypatch.setattr(index, "_version", lambda: "another")
     assert not index.read_index(store / index.INDEX)
     assert fast(store) == expected
+
+
+@pytest.mark.parametrize("module", [index, records])
+def test_other_code_of_outlines_is_another_version(module, monkeypatch, tmp_path):
+    def version():
+        index._version.cache_clear()
+        return index._version()
+
+    before, copy = version(), tmp_path / "copy.py"
+    copy.write_bytes(Path(module.__file__).read_bytes())
+    monkeypatch.setattr(module, "__file__", str(copy))
+    assert version() == before
+    copy.write_bytes(copy.read_bytes() + b"\n")
+    assert version() != before
+    index._version.cache_clear()
 
 
 def test_a_folder_in_its_place_is_no_obstacle(store):

@@ -4,8 +4,9 @@ import io
 
 import pytest
 
-from ablab.errors import UserError
+from ablab.errors import BUSY, UserError
 from ablab.store.failures import read_failure, write_failure
+from ablab.sweep.launchers.base import Cause, Ending
 from ablab.sweep.progress import Board, launch_watched
 from ablab.tracking.console import Console
 from tests.launchers.test_launcher import NoGpu
@@ -25,3 +26,43 @@ def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
     with pytest.raises(UserError, match="no GPU"):
         launch_watched(Board(study), study.cells, make, console, fail_fast=False, on_end=lambda *_: heard.append(_))
     assert (heard, read_failure(failed)) == ([], before)
+
+
+def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monkeypatch):
+    """Another command makes the second run while the first goes on, and the third was handed out too late."""
+    monkeypatch.setattr("ablab.sweep.progress.REFRESH", 0.0)
+    said = io.StringIO()
+    console = Console(bars=False)
+    console.rich.file = said
+    first, second, third = study.cells[:3]
+
+    def end(cell):
+        write_failure(cell.planned.folder.failure, "error", "of today", None, "now")
+
+    class Interleaved:
+        refused, interrupted = None, False
+
+        def __init__(self, on_end, on_poll):
+            self.on_end, self.on_poll = on_end, on_poll
+
+        def run(self, jobs):
+            jobs = list(jobs)
+            self.on_poll()
+            end(second)  # by another command
+            self.on_poll()
+            end(first)
+            self.on_poll()
+            self.on_end(Ending(jobs[0], 1, Cause("error", "")))
+            end(third)  # by another command again, of which the launcher's process only sees the result
+            self.on_end(Ending(jobs[1], BUSY, Cause("error", "")))
+            self.on_poll()
+            self.on_poll()
+
+    board = Board(study)
+    launch_watched(board, [first, third], Interleaved, console, fail_fast=False)
+    total = len(board.entries)
+    lines = [line for line in said.getvalue().splitlines() if line.startswith("[")]
+    told = [
+        f"[{number}/{total}] {cell.arm}, seed {cell.seed}:" for number, cell in enumerate((second, first, third), 1)
+    ]
+    assert [line[: len(begin)] for line, begin in zip(lines, told, strict=True)] == told

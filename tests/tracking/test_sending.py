@@ -10,6 +10,7 @@ import pytest
 from ablab.commands.cli import main
 from ablab.tracking import wandb
 from ablab.tracking.events import EVENTS, FOLDER, Events
+from ablab.tracking.sender import AGENTS
 from ablab.tracking.server import KNOWN
 from ablab.tracking.wandb import Wandb
 from tests.tracking.conftest import CARD
@@ -77,6 +78,17 @@ def test_the_service_of_whoever_started_a_run_is_left_alone(serve, run, monkeypa
     monkeypatch.setenv("WANDB_SERVICE", "3-1-tcp-localhost-1")  # nobody is there
     told(Events(run, CARD, print), run)
     assert synced(run) == 0
+
+
+def test_under_an_agent_of_wandbs_sweeps_a_run_keeps_its_own_name_and_project(serve, run, monkeypatch):
+    """All runs of a sweep, and its study, would otherwise be one run there, in the project of the agent."""
+    server = serve()
+    for name, value in zip(AGENTS, ("sw1", "agentrun", str(run / "params.yaml")), strict=True):
+        monkeypatch.setenv(name, value)
+    told(Events(run, CARD, print), run)
+    assert synced(run) == 0
+    assert list(server.runs) == ["rabc"]
+    assert server.runs["rabc"].about["project"] == "p"
 
 
 def test_what_was_told_offline_is_sent_once(serve, run, capsys):

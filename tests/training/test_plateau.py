@@ -65,6 +65,17 @@ def test_what_is_no_number_is_never_better():
     assert plateau(orders([5.0, math.nan, math.nan], -1), patience=2, **RATES) == 0.5
 
 
+@pytest.mark.parametrize("warm_up", [None, 10])
+@pytest.mark.parametrize(("min_lr", "last"), [(1.0, 2), (0.5, 3), (0.5 + 1e-9, 2), (0.25, 4), (0.0, None)])
+def test_training_ends_under_the_least_rate_and_not_at_it(warm_up, min_lr, last):
+    """Each validation after the first stalls, and halves the rate: 1, 1/2, 1/4 ... `last`: the one that ends it."""
+    own = {"decay_monitor": "loss", "decay_patience": 1, "min_lr": min_lr, **RATES}
+    rule = Plateau(**own) if warm_up is None else ValDecay(warmup_steps=warm_up, **own)
+    stalled = [Validation(10 * number, loss=3.0, bleu=0.0) for number in range(1, 6)]
+    over = [rule.is_over(stalled[:number]) for number in range(1, 6)]
+    assert over == [last is not None and number >= last for number in range(1, 6)]
+
+
 def test_equal_bleu_stalls_only_if_the_loss_does_too():
     rule = Plateau(decay_monitor="bleu", decay_patience=1, min_lr=0.0, **RATES)
     falling = [Validation(10 * i, loss=3.0 - i / 10, bleu=0.0) for i in range(1, 6)]

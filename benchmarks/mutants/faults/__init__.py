@@ -4,6 +4,7 @@ from benchmarks.mutants.fault import Fault
 from benchmarks.mutants.faults.architecture import ARCHITECTURE
 from benchmarks.mutants.faults.custody import CUSTODY
 from benchmarks.mutants.faults.decoding import DECODING
+from benchmarks.mutants.faults.edges import EDGES
 from benchmarks.mutants.faults.own import OWN
 from benchmarks.mutants.faults.pruning import PRUNING
 from benchmarks.mutants.faults.regularisers import REGULARISERS
@@ -25,6 +26,7 @@ ROOMS: dict[str, list[Fault]] = {
     "Arms of today": TODAY,
     "Parts of one's own": OWN,
     "What guards a run": TRUST,
+    "Edges of rules": EDGES,
 }
 """By what they concern."""
 

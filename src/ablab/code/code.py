@@ -137,6 +137,7 @@ OUTSIDE: Mapping[str, str] = {
     "ablab.transformer.config.training": "its values are the recipe",
     "ablab.transformer.config.former": "its values are the recipe",
     "ablab.fields": "its values are the recipe",
+    "ablab.files.disk": "puts on disk what was computed",
     "ablab.tasks.identity": "names recipes and evaluations",
     "ablab.tasks.plan": "says what a run is before it begins",
     "ablab.store": "holds results and finds them; roots name what of it decides one",

@@ -15,7 +15,7 @@ PRIMARY = "ablab"
 """Name of the configuration that all options complete. No user's file is likely to have it, as `config` would be."""
 
 VARIABLE = "ABLAB_CONFIG_DIR"
-"""Folders of configuration beside ./conf, separated as in PATH. Processes of a sweep inherit it."""
+"""Folders of configuration beside ./conf, separated as in PATH, or by line ends. Processes of a sweep inherit it."""
 
 ENTRY_POINTS = "ablab.conf"
 """The entry points by which an installed package offers its options: `name = "package:conf"`."""
@@ -71,8 +71,13 @@ def _confs(here: str, variable: str) -> tuple[Path, ...]:
 
 
 def _of_user(here: str, variable: str) -> Iterator[Path]:
-    named = [Path(each) for each in variable.split(os.pathsep) if each]
+    named = [Path(each) for each in _parted(variable)]
     yield from (conf.resolve() for conf in (*named, Path(here, "conf")) if conf.is_dir())
+
+
+def _parted(variable: str) -> list[str]:
+    """Return the folders in the variable's value, which lines part where one of them has a colon in its name."""
+    return [each for each in variable.split("\n" if "\n" in variable else os.pathsep) if each]
 
 
 @cache
@@ -106,10 +111,14 @@ def take_folders(words: Sequence[str]) -> tuple[list[str], str | None]:
             named += [_existing(_path_of(each), word) for each in places if each]
         else:
             others.append(word)
+    before = _parted(os.environ.get(VARIABLE, ""))
+    for folder in before:
+        if not Path(folder).is_dir():
+            raise UserError(f"{VARIABLE}: {folder} is no folder; allowed: folders that hold <group>/<option>.yaml")
     if not named:
         return others, None
-    before = os.environ.get(VARIABLE, "")
-    return others, os.pathsep.join([*map(str, named), *([before] if before else [])])
+    folders = [*map(str, named), *before]
+    return others, "".join(f"{folder}\n" for folder in folders)
 
 
 def _path_of(place: str) -> str:

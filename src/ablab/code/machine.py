@@ -8,16 +8,19 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import ablab
 from ablab.code.code import code
+from ablab.errors import UserError
 
 NUMERICAL = ("torch", "pytorch-lightning", "numpy", "sentencepiece", "sacrebleu")
 """Libraries that affect numbers, their rounding, or the choice of weights."""
@@ -126,14 +129,43 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
+def settle_in() -> None:
+    """Make this process the same wherever it was started: from a notebook, by a scheduler, without a terminal.
+
+    Pictures are drawn into files. A stream that is closed leads nowhere, before a file that is opened takes its number.
+    What a stream's encoding lacks is written by its code. A variable of torchrun's that is empty says nothing.
+    """
+    os.environ["MPLBACKEND"] = "Agg"
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    sys.stdout, sys.stderr = (
+        stream if stream is not None else open(number, "w", closefd=False)  # noqa: SIM115
+        for number, stream in ((1, sys.stdout), (2, sys.stderr))
+    )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+    for name in (*TORCHRUN, "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        if os.environ.get(name) == "":
+            del os.environ[name]
+
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""Variables by which torchrun tells each process of the others."""
+
+
 def place() -> tuple[int, int]:
     """Return this process's rank among how many, as torchrun says, or (0, 0) without torchrun.
 
-    One of its variables alone may stay behind from another program.
+    One of its variables alone may stay behind from another program. UserError for what torchrun never says.
     """
-    if os.environ.keys() >= {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    return 0, 0
+    if not os.environ.keys() >= {*TORCHRUN}:
+        return 0, 0
+    rank, size = os.environ["RANK"], os.environ["WORLD_SIZE"]
+    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
+        raise UserError(f"RANK={rank}, WORLD_SIZE={size}: not torchrun's; allowed: 0 to WORLD_SIZE - 1, or both unset")
+    return int(rank), int(size)
 
 
 @contextmanager

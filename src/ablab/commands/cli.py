@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ablab.code.folders import VARIABLE, take_folders
-from ablab.code.machine import wait_politely
+from ablab.code.machine import settle_in, wait_politely
 from ablab.commands.habits import VERSION, as_meant, version
 from ablab.errors import (
     BAD_INPUT,
@@ -20,7 +20,8 @@ from ablab.errors import (
     choices,
     lacking,
 )
-from ablab.files import OF_THE_DISK, one_line
+from ablab.files import one_line
+from ablab.files.disk import OF_THE_DISK
 from ablab.tasks.verbs import VERBS, command_of
 from ablab.text import shortened, visible
 
@@ -30,6 +31,7 @@ HELP = ("-h", "--help")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code, which is 0 only if the verb did what was asked."""
     wait_politely()
+    settle_in()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         words, folders = take_folders(as_meant(words))
@@ -78,6 +80,8 @@ def _verb(verb: str = "", *rest: str) -> int:
         print("stopped", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except (MemoryError, RuntimeError) as error:
+        if "determine home directory" in str(error):
+            return _told(UserError("~: there is no home folder (HOME is not set); allowed: paths without ~"))
         from ablab.store.failures import kind_of
 
         if kind_of(error) != "memory":

@@ -14,6 +14,7 @@ from ablab.commands.verification import all_hold, ended_of, faults_of, verify_ru
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
+from ablab.files.disk import keep_names
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
 from ablab.judge.selection import SelectedArms
@@ -178,6 +179,7 @@ def _write(document: Document, folder: Path) -> bool:
                 path.unlink(missing_ok=True)  # left by an earlier report, which this one replaces
         for name in names:
             (made / name).replace(folder / name)
+        keep_names(folder)
     return before != _content(data)
 
 

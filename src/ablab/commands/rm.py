@@ -11,6 +11,7 @@ from ablab.api.store import Runs, Store
 from ablab.commands.options import RmOptions
 from ablab.errors import DONE, BusyError, UserError
 from ablab.files import read_json, size
+from ablab.files.disk import move
 from ablab.store.chain import RECORD
 from ablab.store.locks import locked
 from ablab.store.records import Strict
@@ -154,7 +155,7 @@ def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remo
         record = run.path / RECORD
         digest = {"digest": file_digest(record)} if record.exists() else {}
         Register(store.path).append("restored", run=one.run, **digest)
-        shutil.move(run.path, str(one.to))
+        move(run.path, Path(str(one.to)))
     return RemovedRuns(dry_run=dry_run, runs=brought)
 
 

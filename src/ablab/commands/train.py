@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ablab.tasks.task import Task
 
 
+LEFT = "; where torchrun did not start this, unset RANK and WORLD_SIZE"
+
+
 def train(arguments: Sequence[str]) -> int:
     """Plan the run that the words describe and do what is missing of it; with -m, do so for every run of a study."""
     began = time.perf_counter()
@@ -43,7 +46,7 @@ def _task(arguments: Sequence[str]) -> "Task":
 def _lead(arguments: Sequence[str], size: int, began: float) -> int:
     """Train as rank 0 under torchrun. To torchrun, a checkpoint on request is no failure."""
     if any(word in MANY for word in arguments):
-        raise UserError("-m: a study starts processes itself; allowed: without torchrun")
+        raise UserError(f"-m: a study starts processes itself; allowed: without torchrun{LEFT}")
     code = _train(arguments, size, began)
     return DONE if code == INTERRUPTED else code
 
@@ -57,7 +60,7 @@ def _train(arguments: Sequence[str], size: int, began: float) -> int:
 
     composed = compose(arguments)
     if size not in (0, devices := composed.config.trainer.devices):
-        raise UserError(f"trainer.devices={devices}: torchrun's WORLD_SIZE is {size}; allowed: {size}")
+        raise UserError(f"trainer.devices={devices}: torchrun's WORLD_SIZE is {size}; allowed: {size}{LEFT}")
     planned = plan(composed)
     console = Console(bars=planned.config.trainer.progress)
     check(planned.config.logger, console.say)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.errors import is_installed
-from ablab.files import replacing, save_figure
+from ablab.files import save_figure
+from ablab.files.disk import replacing
 from ablab.judge.document import Document, Series
 from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
 from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests, wrapped

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.errors import UserError
-from ablab.files import writing_in
+from ablab.files.disk import keep_names, lock_at, writing_in
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -94,14 +94,13 @@ def _unreadable(path: Path, where: str) -> UserError:
 
 
 def _journal(path: Path) -> "JournalFileBackend":
-    from filelock import FileLock
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     class RepairingLock(JournalFileOpenLock):
         """A lock of the operating system, which a kill releases; Optuna's own lock would remain and cost 30 s."""
 
         def __init__(self) -> None:
-            self._lock = FileLock(f"{path}.lock")
+            self._lock = lock_at(Path(f"{path}.lock"))
 
         def acquire(self) -> bool:
             self._lock.acquire()
@@ -114,6 +113,7 @@ def _journal(path: Path) -> "JournalFileBackend":
     with writing_in(path.parent):
         lock = RepairingLock()
         backend = JournalFileBackend(str(path), lock_obj=lock)
+        keep_names(path.parent)  # Optuna syncs what it appends, and not that there is a file
         lock.acquire()
         try:
             _check(path)  # under the lock: otherwise a line may be half written

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ablab.files.disk import rename
 from ablab.store.register import ORIGIN, REGISTER, Entry, file_digest, line_digest, waiting_for
 
 RECORD = "record.json"
@@ -156,7 +157,7 @@ def complete(store: Path, path: Path) -> None:
     if not waiting.exists():
         return
     if Chain.of(store).files.get(path.relative_to(store).as_posix()) == file_digest(waiting):
-        waiting.replace(path)
+        rename(waiting, path)
     else:
         waiting.unlink()
 

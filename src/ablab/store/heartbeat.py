@@ -2,6 +2,7 @@
 
 import os
 import platform
+import tempfile
 import threading
 import time
 import uuid
@@ -26,7 +27,8 @@ class Pulse(BaseModel):
     """The state of a run, as its heartbeat file holds it.
 
     `machine`: which start of which machine, since names are not unique; older ones have none. `stage`: preparing,
-    training, evaluating or pruning. `score`: of the last validation. `updated`: Unix time.
+    training, evaluating or pruning. `score`: of the last validation. `updated`: Unix time; once read, by the reader's
+    clock.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -135,8 +137,23 @@ def heartbeat(path: Path, owns: Callable[[], bool] = lambda: True, spent: Spent 
 
 
 def read_pulse(path: Path) -> Pulse | None:
-    """Return the last pulse, or None if there is no readable one."""
+    """Return the last pulse, or None if there is no readable one.
+
+    When another machine wrote it is told by the file system, whose clock all machines share: theirs may differ by more
+    than DEAD.
+    """
     try:
-        return Pulse.model_validate_json(path.read_bytes())
+        pulse = Pulse.model_validate_json(path.read_bytes())
+        return pulse if pulse.is_here else pulse.model_copy(update={"updated": _written(path)})
     except (OSError, ValidationError):
         return None
+
+
+def _written(path: Path) -> float:
+    """Return when a file was written, by this machine's clock."""
+    written = path.stat().st_mtime
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock.") as now:
+            return written + time.time() - os.fstat(now.fileno()).st_mtime
+    except OSError:  # a store that cannot be written shows no clock
+        return written

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 import ablab
-from ablab.files import replacing
+from ablab.files import write_bytes
 from ablab.store import records
 from ablab.store.records import EvaluationOutline
 from ablab.store.run_folder import RunFolder, is_of_pruned
@@ -110,8 +110,7 @@ def read_index(path: Path) -> Entries:
 def write_index(path: Path, entries: Mapping[str, tuple[Stamp, EvaluationOutline | None]]) -> None:
     """Replace the file atomically. OSError where the store cannot be written."""
     body = _ENTRIES.dump_json(dict(entries))
-    with replacing(path) as temporary:
-        temporary.write_bytes(f"{_head(body)}\n".encode() + body)
+    write_bytes(path, f"{_head(body)}\n".encode() + body)
 
 
 def _head(body: bytes) -> str:

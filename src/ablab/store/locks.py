@@ -13,10 +13,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
-from ablab.errors import BusyError, TakenOverError
-from ablab.files import guarded, half_written, write_text, writing_in
+from ablab.errors import BusyError, MachineError, TakenOverError
+from ablab.files import write_text
+from ablab.files.disk import guarded, half_written, lock_at, writing_in
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.run_folder import RunFolder
 
@@ -95,7 +96,7 @@ def hold(path: Path, busy: Callable[[], str]) -> Iterator[None]:
 
     `busy`: returns what the line says then, such as `r1a2b is being worked on by another process`.
     """
-    lock = FileLock(path)
+    lock = lock_at(path)
     with writing_in(path.parent):
         try:
             lock.acquire(timeout=GRACE, poll_interval=GRACE / 4)
@@ -111,7 +112,7 @@ def is_held(path: Path) -> bool:
     """Return whether a process holds the lock at `path`."""
     if not path.exists():
         return False
-    lock = FileLock(path)
+    lock = lock_at(path)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -154,7 +155,7 @@ def is_running(folder: RunFolder, pulse: Pulse | None) -> bool:
         return pulse.is_fresh
     try:
         return is_held(folder.lock)
-    except OSError:  # the store, or the disk, lets this process write nothing
+    except (OSError, MachineError):  # the store, or the disk, lets this process write nothing, or has no locks
         return pulse is not None and pulse.is_fresh
 
 

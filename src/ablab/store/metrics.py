@@ -1,13 +1,14 @@
 """metrics.csv: the training curves of a run, one row per measurement or validation, appended during training."""
 
 import csv
+import os
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import replacing
+from ablab.files.disk import replacing
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
@@ -59,6 +60,10 @@ class MetricsFile:
         """Write one row; missing cells stay empty."""
         self._writer.writerow(_formatted(row))
         self._file.flush()
+
+    def sync(self) -> None:
+        """Return once all rows so far are on disk: a resume from a checkpoint does not measure them again."""
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

@@ -14,7 +14,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ablab.errors import UserError, reason
-from ablab.files import replacing, sha256
+from ablab.files import sha256
+from ablab.files.disk import replacing
 from ablab.store.chain import Chain
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder

@@ -12,10 +12,10 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict
 
 from ablab.files import sha256, write_json
+from ablab.files.disk import keep_names, lock_at, rename
 from ablab.store.records import now
 
 REGISTER = "register.jsonl"
@@ -100,17 +100,18 @@ class Register:
         waiting = waiting_for(path)
         write_json(waiting, content)
         self.append(what, **about, digest=file_digest(waiting))
-        waiting.replace(path)
+        rename(waiting, path)
 
     def append(self, what: str, **about: str) -> None:
         """Append an entry, which is on disk when this returns. Raises OSError, and then leaves no entry."""
         self.store.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.store / f".{REGISTER}.lock")
+        lock = lock_at(self.store / f".{REGISTER}.lock")
         with lock.acquire(poll_interval=POLL), self.path.open("ab+", buffering=0) as file:
             end, last = _last_line(file)
             file.truncate(end)  # a line without its end was never acknowledged
             begun = b""
             if last is None:
+                keep_names(self.store)
                 begun = _line("begun", ORIGIN, runs=ended_runs(self.store), files=_files(self.store))
                 last = begun.rstrip()
             _write_out(file, begun + _line(what, line_digest(last), **about), end)

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from ablab.code.find import Part
 from ablab.config.plain_yaml import checked
 from ablab.errors import UserError, reason
-from ablab.files import half_written, read_json, read_lines, replacing, sha256, write_json, write_lines, write_text
+from ablab.files import read_json, read_lines, sha256, write_json, write_lines, write_text
+from ablab.files.disk import half_written, keep_names, move, replacing
 from ablab.store.chain import complete
 from ablab.store.former import completed, reshaped
 from ablab.store.records import Curve, Evaluation, NBest, Record, Strict, n_best_lines
@@ -170,8 +171,11 @@ class RunFolder:
             else:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         if (self.path / "record.json").exists():
-            for path in (*self.checkpoints.glob(f"{CANDIDATE}*"), self.checkpoints / PREVIOUS):
+            spare = [*self.checkpoints.glob(f"{CANDIDATE}*"), *self.checkpoints.glob(PREVIOUS)]
+            for path in spare:
                 path.unlink(missing_ok=True)
+            if spare:
+                keep_names(self.checkpoints)  # a sweep looks at no finished run again
 
     def recipe(self) -> dict[str, Any]:
         """Return the recipe; UserError if it cannot be read or has no seed."""
@@ -286,7 +290,8 @@ class RunFolder:
         number = 1
         while (aside / f"{self.run_id}-{number}").exists():
             number += 1
-        moved = Path(shutil.move(self.path, aside / f"{self.run_id}-{number}"))
+        moved = aside / f"{self.run_id}-{number}"
+        move(self.path, moved)
         Register(self.outputs).append("set aside", run=self.run_id)
         return moved
 

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
 from pydantic import TypeAdapter
 
-from ablab.files import half_written, json_digest, read_lines, write_lines, write_text
+from ablab.files import json_digest, read_lines, write_lines, write_text
+from ablab.files.disk import half_written, lock_at
 
 DIGEST = "definitions_digest"
 """The entry of provenance that stands in a file for its definitions."""
@@ -37,7 +37,7 @@ def keep_code(outputs: Path, definitions: Definitions) -> str:
     path = outputs / place_of(digest)
     if not is_stored_code(outputs, digest):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(outputs / ".code.lock"):
+        with lock_at(outputs / ".code.lock"):
             for left in half_written(path.parent):  # by a kill: nobody else is writing here
                 left.unlink()
             write_text(path, text)
@@ -107,7 +107,7 @@ def keep_text(outputs: Path, name: str, text: StoredText) -> str:
     folder = _folder(outputs, digest)
     if not (folder / REFERENCES).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_suffix(".lock")):
+        with lock_at(folder.with_suffix(".lock")):
             for left in half_written(folder):  # by a kill: nobody else is writing here
                 left.unlink()
             write_lines(folder / SOURCES, text.sources)

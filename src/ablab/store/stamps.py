@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ablab.errors import UserError
-from ablab.files import replacing, write_text
+from ablab.files import write_bytes, write_text
 from ablab.store.chain import Chain
 from ablab.store.register import DIGITS
 
@@ -45,8 +45,7 @@ def write_stamp(path: Path, stamp: str) -> tuple[Path, Path]:
     """Write the line and the request beside `path`, with endings of their own; return their paths."""
     line, request = path.with_suffix(".stamp"), path.with_suffix(".tsq")
     write_text(line, line_of(stamp))
-    with replacing(request) as temporary:
-        temporary.write_bytes(request_of(stamp))
+    write_bytes(request, request_of(stamp))
     return line, request
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from filelock import FileLock
 from pydantic import BaseModel
 
 from ablab.errors import UserError
-from ablab.files import read_json, writing_in
+from ablab.files import read_json
+from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.looks import Looks
 from ablab.store.chain import complete
 from ablab.store.records import now
@@ -70,7 +70,7 @@ def extend(study: Study, seeds: Mapping[str, int], known: Sequence[Extension], e
     known: the extensions that this follows. If there are others by now, another sweep has looked, and its look counts.
     """
     path = study.folder / FILE
-    with writing_in(study.folder), FileLock(study.folder / ".extended.lock"):
+    with writing_in(study.folder), lock_at(study.folder / ".extended.lock"):
         complete(study.outputs, path)
         if extensions(study.folder) != list(known):
             return False

@@ -10,12 +10,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ablab.code.differences import other_origin
 from ablab.code.machine import uncollected
 from ablab.errors import UserError
-from ablab.files import folder_name, json_digest, read_json, write_json, writing_in
+from ablab.files import folder_name, json_digest, read_json, write_json
+from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.moderated import VERSION
 from ablab.store.chain import Chain, complete
 from ablab.store.failures import Failure, read_failure
@@ -130,7 +129,7 @@ def register(study: Study) -> bool:
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
     # Two launches at once would each read the register without the other's entry, and one would be lost.
-    with writing_in(study.folder), FileLock(study.folder / ".registered.lock"):
+    with writing_in(study.folder), lock_at(study.folder / ".registered.lock"):
         check_own(study.file, study.folder, study.outputs)
         return _register(study)
 

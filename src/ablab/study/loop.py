@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from pydantic import Field, ValidationError, model_validator
 
 from ablab.errors import UserError, first_error
-from ablab.files import json_digest, read_json, writing_in
+from ablab.files import json_digest, read_json
+from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.loops import LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
@@ -258,7 +259,7 @@ class Ledger:
     def alone(self, say: Say) -> Iterator[None]:
         """Hold the loop, so that proposals are judged one after another; wait while another process does."""
         with writing_in(self.folder):
-            lock = FileLock(self.folder / ".loop.lock")
+            lock = lock_at(self.folder / ".loop.lock")
             try:
                 lock.acquire(timeout=0)
             except Timeout:

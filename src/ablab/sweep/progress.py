@@ -286,29 +286,48 @@ def launch_watched(
     on_end: OnEnd | None = None,
 ) -> bool:
     """Make these runs; return False when the user has stopped it. Each run that ends is reported at once, above the
-    board.
+    board, with its number among those that have; one that another command makes meanwhile is reported too.
 
     Raises UserError where the machine lacks what they request; their earlier records stay unchanged.
 
     `on_end`, where given, words the report of a run; it is called before the next of `cells` is taken.
     """
 
+    told = {key for key, entry in board.entries.items() if entry.state in NEVER_AGAIN}
+    ours: set[str] = set()
+
+    def tell(entry: LedgerEntry) -> None:
+        told.add(entry.cell.key)
+        console.say(ended_line(entry, len(told), len(board.entries)))
+
+    def polled() -> None:
+        board.refresh(at_most_every=REFRESH)
+        for key, entry in board.entries.items() if on_end is None else ():
+            if entry.state in NEVER_AGAIN and key not in told | ours:
+                tell(entry)
+
+    def job_of(cell: Cell) -> Job:
+        ours.add(cell.key)
+        if board.entries[cell.key].state is State.FAILED:  # before
+            told.discard(cell.key)
+        return Job(cell.planned.folder, cell.key, board.study.words_of(cell))
+
     def ended(ending: Ending) -> None:
         if ending.code in (BUSY, UNSUITABLE):  # the run's state is unchanged
+            ours.discard(ending.job.key)
             return
         entry = board.of(ending.job.key)
-        if entry.state is State.PLANNED:  # stopped before it began
+        if entry.state is State.PLANNED or entry.cell.key in told:  # stopped before it began, or another's
             return
         if on_end is None:
-            done = sum(other.state in NEVER_AGAIN for other in board.entries.values())
-            console.say(ended_line(entry, done, len(board.entries)))
+            tell(entry)
         elif (line := on_end(entry, ending.code)) is not None:
             console.say(line)
         if entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
-    launcher = make(ended, lambda: board.refresh(at_most_every=REFRESH))
-    jobs = (Job(cell.planned.folder, cell.key, board.study.words_of(cell)) for cell in cells)
+    launcher = make(ended, polled)
+    jobs = map(job_of, cells)
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(jobs)
     if launcher.refused is not None:

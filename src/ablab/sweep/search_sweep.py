@@ -16,7 +16,7 @@ from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
 from ablab.sweep.progress import SearchBoard
-from ablab.sweep.search_report import closing_lines, objectives_in, write_report
+from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, write_report
 from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
@@ -60,6 +60,14 @@ def _handle_of(search: SearchStudy) -> TrialHandle:
     return TrialHandle(search.study_name, settings.storage, settings.stopping, first, *steps, score)
 
 
+def _known_before(search: SearchStudy) -> int:
+    """Return how many trials the last session has told of."""
+    try:
+        return len((search.folder / TRIALS).read_text(encoding="utf-8").splitlines()) - 1
+    except OSError:
+        return 0
+
+
 class _SearchSweep:
     def __init__(self, search: SearchStudy, trials: Trials, policy: Policy, console: Console) -> None:
         self.search, self.trials, self.policy, self.console = search, trials, policy, console
@@ -79,6 +87,11 @@ class _SearchSweep:
         )
         if settings.storage is not None:
             self.console.say(f"Trials are kept in {masked(settings.storage)}")
+        if (lacking := _known_before(self.search) - len(self.board.all_trials)) > 0:
+            self.console.say(
+                f"{lacking} earlier trials of this search are in another storage; "
+                "hydra.sweeper.storage= as it was then goes on with them"
+            )
         before = sum(trial.outcome is not None for trial in self.board.all_trials)
         going = self._work(launch)
         all_trials = self.trials.all()

@@ -218,7 +218,6 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
     What is written comes from the evaluations themselves, never from their outlines.
     """
     rows = [figures_of(study.task, row) for row in rows_of(study, entries)]
-    write_text(study.folder / COMPARISON, _as_csv(study, rows))
     pictures = PICTURES if is_installed("matplotlib") else {}
     drawn = [name for name, draw in pictures.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
@@ -228,3 +227,4 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"
             tracker.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)
+    write_text(study.folder / COMPARISON, _as_csv(study, rows))  # last: by it, `is_closed` knows that all is there

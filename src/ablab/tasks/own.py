@@ -17,7 +17,7 @@ from ablab.config.kinds import outside_parts
 from ablab.config.schema import Config
 from ablab.errors import UserError
 from ablab.fields import Role
-from ablab.files import read_json, sha256, write_json
+from ablab.files import read_json, sealed, sha256, write_json
 from ablab.store.metrics import MetricsFile
 from ablab.store.records import Cost, Evaluation, Record, Selected, ToldCost, now
 from ablab.store.run_folder import STATE
@@ -301,7 +301,7 @@ def _record(planned: Any, loop: Loop, diverged: str | None, told: ToldCost | Non
         runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
         provenance=made,
         config=planned.config.model_dump(serialize_as_any=True),
-        metrics=sha256(planned.folder.metrics),
+        metrics=sealed(planned.folder.metrics),
         ended=now(),
     )
 

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ablab.code.code import code_digest
 from ablab.code.machine import commit
 from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
+from ablab.files.disk import lock_at
 from ablab.store.chain import RECORD, Chain, History
 from ablab.tasks.plan import Planned
 from ablab.tracking.events import STUDIES, events_of
@@ -158,7 +157,7 @@ def store_id(store: Path) -> str:
     path = store / STORE
     if not path.exists():
         store.mkdir(parents=True, exist_ok=True)
-        with FileLock(store / ".store.lock", timeout=PATIENCE):  # of launchers that start at once, one draws
+        with lock_at(store / ".store.lock", PATIENCE):  # of launchers that start at once, one draws
             if not path.exists():
                 write_json(path, {"id": secrets.token_hex(4)})
     content = read_json(path)

@@ -5,6 +5,7 @@ does later; either starts where the server's own count of rows says, so that eac
 """
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import FileIO
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config.options import models_of
-from ablab.files import check_guards
+from ablab.files.disk import check_guards, keep_names, replacing
 from ablab.tracking.tracker import RunCard, Tracker
 
 FOLDER = "tracking"
@@ -79,7 +80,8 @@ class Events(Tracker):
             return
         name = f"{key.replace('/', '-')}-{step}{f'-{of}' if of else ''}{path.suffix}"
         try:
-            shutil.copyfile(path, self._folder / name)
+            with replacing(self._folder / name) as temporary:
+                shutil.copyfile(path, temporary)
         except OSError as error:
             self._give_up(error)
         self._row("picture", axis=STEP, x=step, key=key, file=name, caption=caption, **_of(of))
@@ -97,9 +99,19 @@ class Events(Tracker):
             places = [path.relative_to(self._folder.parent).as_posix() for path in files]
             self._row("model", key=name, files=places, digest=digest)
 
+    def keep(self) -> None:
+        if self._file is None:
+            return
+        try:
+            os.fsync(self._file.fileno())
+            keep_names(self._folder)
+        except OSError as error:
+            self._give_up(error)
+
     def finish(self, *, failed: bool) -> None:
         """Append the end, and close the file."""
         self._append("closed", failed=failed)
+        self.keep()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from filelock import FileLock
 from pydantic import Field
 
 from ablab.config.options import Logger, models_of
 from ablab.errors import UserError
+from ablab.files.disk import lock_at
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import STUDIES
@@ -179,7 +179,7 @@ def _connected(folder: Path, experiment: str, tracking_uri: str | None) -> tuple
 
     store = folder.parents[1].resolve()
     store.mkdir(parents=True, exist_ok=True)
-    with FileLock(store / ".mlflow.lock"):
+    with lock_at(store / ".mlflow.lock"):
         client = MlflowClient(tracking_uri or os.environ.get(VARIABLE) or (store / "mlruns").as_uri())
         known = client.get_experiment_by_name(experiment)
         return client, client.create_experiment(experiment) if known is None else known.experiment_id

@@ -133,6 +133,9 @@ class Guarded(Tracker):
     def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
         self._tell("model", kind, name, files, digest)
 
+    def keep(self) -> None:
+        self._tell("keep")
+
     def finish(self, *, failed: bool) -> None:
         self._tell("finish", failed=failed)
 

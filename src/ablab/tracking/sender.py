@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from ablab.files import read_json, sha256, write_json
+from ablab.files.disk import lock_at
 from ablab.tasks.registry import known_tasks
 from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
@@ -209,7 +210,7 @@ def main(folder: Path, parent: int | None = None, start: int = 0) -> int:
     """
     if parent is not None:
         os.nice(NICENESS)
-    lock = FileLock(folder / FOLDER / ".sending.lock")
+    lock = lock_at(folder / FOLDER / ".sending.lock")
     try:
         # The process of an earlier attempt may have some seconds to go.
         with lock.acquire(timeout=60 if parent is None else -1, poll_interval=POLL):
@@ -227,6 +228,10 @@ def sent(folder: Path) -> int:
     return int(read_json(path)["bytes"]) if path.exists() else 0
 
 
+AGENTS = ("WANDB_SWEEP_ID", "WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH")
+"""Variables by which an agent of W&B's sweeps names its run: there, all runs and their study would be that one."""
+
+
 def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None]:
     """Send the events, while the run goes on or as far as there are; return their end, and what went wrong."""
     told = About.of(folder)
@@ -234,7 +239,8 @@ def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None
         return 0, problem
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # reports on W&B itself cost seconds at its end
     # A process that uses W&B names its own service to those it starts; there, a run that was refused stays "in use".
-    os.environ.pop("WANDB_SERVICE", None)
+    for name in (*AGENTS, "WANDB_SERVICE"):
+        os.environ.pop(name, None)
     import wandb
 
     with tempfile.TemporaryDirectory(prefix="ablab-wandb-", ignore_cleanup_errors=True) as scratch:

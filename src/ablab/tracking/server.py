@@ -71,7 +71,7 @@ def ready(logger: Logger, say: Callable[[str], None]) -> None:
 def _has_entry(host: str) -> bool:
     """Return whether the user's netrc file, where `wandb login` puts keys, has one for the host."""
     named = os.environ.get("NETRC")
-    for path in [Path(named)] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]:
+    for path in [Path(named)] if named else [Path(os.path.expanduser(name)) for name in ("~/.netrc", "~/_netrc")]:
         try:
             found = netrc.netrc(path).authenticators(host)
         except (OSError, netrc.NetrcParseError):

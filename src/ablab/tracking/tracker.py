@@ -91,6 +91,9 @@ class Tracker:
     def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
         """Store a model, `selected` or `pruned`, if the user wants it. `digest`: SHA-256 of the first file."""
 
+    def keep(self) -> None:
+        """Return once all that was logged outlives a loss of power: training that goes on does not log it again."""
+
     def finish(self, *, failed: bool) -> None:
         """Close the run, also after a failure."""
 

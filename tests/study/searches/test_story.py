@@ -29,6 +29,17 @@ def test_so_many_trials_in_all_over_interruptions(tmp_path):
     assert done(more)[1] == ["trial 4", "trial 5"]
 
 
+def test_a_search_whose_storage_is_another_says_that_its_trials_are_elsewhere(tmp_path):
+    """It begins anew there, under the same name; in the former storage it goes on, and nothing is said."""
+    first = searched(tmp_path, trials=2)
+    assert "another storage" not in done(first)[2]
+    other = searched(tmp_path, trials=2, storage=f"sqlite:///{tmp_path}/trials.db")
+    assert other.study_name == first.study_name
+    out = done(other)[2]
+    assert "2 earlier trials of this search are in another storage; hydra.sweeper.storage= as it was then" in out
+    assert "another storage" not in done(searched(tmp_path, trials=3))[2]
+
+
 def test_a_finished_run_costs_nothing(tmp_path):
     space = ("layerdrop=0.1,0.2", "model.dropout=0,0.1")
     search = searched(tmp_path, space=space, trials=12)

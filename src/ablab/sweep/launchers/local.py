@@ -3,14 +3,16 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import get_temp_dir
 
 from ablab.code.machine import cores
 from ablab.errors import UserError
@@ -130,15 +132,35 @@ class _Running:
 
 
 def _start_server(words: Sequence[str]) -> None:
-    """Start the server, ignoring SIGTERM as it does SIGINT: a signal to the whole group must not take it from its runs.
+    """Start the server, ignoring SIGTERM and SIGINT: a signal to the whole group must not take it from its runs.
 
     If it already runs, nothing happens. `words`: of the first run.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
     multiprocessing.get_context("forkserver").set_forkserver_preload(task.preloaded(words))
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Ctrl-C reaches the server too, and would end its imports in a traceback.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        forkserver.ensure_running()
+        with _short_sockets():
+            forkserver.ensure_running()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+LONGEST = 70
+"""Bytes of a folder's name below which multiprocessing's sockets have room: their paths have 103 at most on macOS."""
+
+
+@contextmanager
+def _short_sockets() -> Iterator[None]:
+    """Let multiprocessing choose its folder, where it makes sockets: in /tmp, if TMPDIR is too long a name for them."""
+    before = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > LONGEST:
+        tempfile.tempdir = "/tmp"
+    try:
+        get_temp_dir()
+        yield
+    finally:
+        tempfile.tempdir = before

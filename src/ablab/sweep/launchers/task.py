@@ -41,11 +41,13 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
+    from ablab.code.machine import settle_in
     from ablab.run import run
     from ablab.store.records import now
     from ablab.tracking.console import Console
 
     began = time.perf_counter()
+    settle_in()
     try:
         planned = _planned(words)
     except UserError as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from ablab.files import replacing, sha256
+from ablab.files import sha256, write_bytes
 from ablab.store.artefacts import (
     Axis,
     MatrixArtefact,
@@ -96,6 +96,5 @@ def _kept(folder: Path, key: str, given: PictureFile, source: Path) -> tuple[Pic
     """Copy a picture beside its artefact, and return both."""
     content, suffix = read_picture(source, given.file)
     path = folder / f"{key}{suffix}"
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    write_bytes(path, content)
     return PictureArtefact(**given.model_dump() | {"file": path.name, "sha256": sha256(path)}), path

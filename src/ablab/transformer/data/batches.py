@@ -12,7 +12,7 @@ from jaxtyping import Int
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from torch import Tensor
 
-from ablab.files import replacing
+from ablab.files.disk import replacing
 from ablab.transformer.data.encoding import in_a_row, with_ends
 from ablab.transformer.model.tokens import BOS, EOS, PAD
 

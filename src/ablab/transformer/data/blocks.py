@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ablab.files import naming
+from ablab.files.disk import naming
 from ablab.seeding import derive
 from ablab.transformer.data.corpus import Pair
 from ablab.transformer.data.keys import has_both_sides

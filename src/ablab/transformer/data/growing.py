@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
-from ablab.files import naming
+from ablab.files.disk import naming
 
 
 class GrowingArray:

@@ -8,6 +8,7 @@ deleted, and what is damaged is found out anew.
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,9 +31,11 @@ _found: dict[str, Sequence[Any]] = {}
 
 
 def cache_folder(name: str) -> Path:
-    """Return `$XDG_CACHE_HOME/ablab/<name>`, by default `~/.cache/ablab/<name>`."""
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "ablab" / name
+    """Return `$XDG_CACHE_HOME/ablab/<name>`, by default `~/.cache/ablab/<name>`; without a home, a temporary one."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if root.startswith("~"):  # there is no home
+        root = f"{tempfile.gettempdir()}/cache-of-{os.getuid()}"
+    return Path(root) / "ablab" / name
 
 
 def kept(paths: Sequence[Path], question: Sequence[Any], find: Callable[[], Sequence[Any]]) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 
 from ablab.errors import UserError, choices
 from ablab.fields import EVALUATION, RUNTIME
+from ablab.files.disk import publish
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Split, digest_of, joint_digest, listed
 from ablab.transformer.data.text_files import CHUNK, content_digest, count_pairs, locate, read_pairs
 
@@ -212,7 +213,7 @@ def fetch(url: str, target: Path, checksum: str) -> None:
             _stream(url, file)
         if (received := content_digest(part)) != checksum:
             raise UserError(f"its text has SHA-256 {received[:12]}..., expected {checksum[:12]}...")
-        part.replace(target)
+        publish(part, target)
     except urllib.error.HTTPError as error:
         error.close()
         raise UserError(f"{url} cannot be downloaded: the server says {error.code} {error.reason}.") from None

@@ -1,7 +1,6 @@
 """Making of a prepared corpus: subsample, tokenizers and ids, in little memory and by all cores."""
 
 import math
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -79,10 +78,6 @@ def make(corpus: Corpus, folder: Path, counting: Counting) -> None:
     }
     scoring = {"scoring": corpus.scoring} if corpus.scoring else {}
     write_json(folder / MANIFEST, {**facts, **scoring, "sha256": sums})
-    # All files must be on the disk before the folder is renamed.
-    for name in names:
-        with (folder / name).open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def check_vocabulary(corpus: Corpus, folder: Path, counting: Counting) -> None:

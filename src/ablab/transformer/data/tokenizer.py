@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
+from ablab.files import write_bytes
 from ablab.transformer.data.keys import is_blank
 from ablab.transformer.data.normalization import SPACE
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL, UNK
@@ -62,9 +63,8 @@ def _readable(piece: str) -> str:
 
 def save_tokenizers(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[str]:
     """Write the source and target tokenizers and return the names of the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, tokenizer in zip(FILES, tokenizers, strict=True):
-        (folder / name).write_bytes(tokenizer.model)
+        write_bytes(folder / name, tokenizer.model)
     return list(FILES)
 
 

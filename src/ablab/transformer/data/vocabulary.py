@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import naming
+from ablab.files.disk import naming
 from ablab.transformer.data.blocks import Block
 from ablab.transformer.data.normalization import SPACE, USUAL, Rule, normalizer, spec_of
 from ablab.transformer.data.tokenizer import Tokenizer

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
-
 from ablab.errors import UserError
-from ablab.files import half_written, sha256
+from ablab.files import sha256
+from ablab.files.disk import half_written, lock_at, publish
 from ablab.transformer.data.kept import LARGE, is_settled, read_kept, state_of, write_kept
 
 MANIFEST = "manifest.json"
@@ -25,7 +24,7 @@ def unless_whole(folder: Path) -> Iterator[Path | None]:
     Safe in concurrent processes: one makes the folder, and the others wait for it.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
+    with lock_at(folder.with_suffix(".lock")):
         if _is_whole(folder):
             yield None
             return
@@ -34,14 +33,14 @@ def unless_whole(folder: Path) -> Iterator[Path | None]:
             made.chmod(0o755)
             if folder.exists():
                 shutil.rmtree(folder)
-            made.rename(folder)
+            publish(made, folder)
 
 
 @contextmanager
 def temporary(folder: Path) -> Iterator[Path]:
     """Yield an empty folder beside this one, removed in the end; other processes wait."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")), _made_beside(folder) as made:
+    with lock_at(folder.with_suffix(".lock")), _made_beside(folder) as made:
         yield made
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ablab.errors import UserError
+from ablab.files.disk import publish
 from ablab.transformer.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
 from ablab.transformer.model.embedding import Embedding, PlainEmbedding
@@ -53,7 +54,7 @@ def to_ctranslate2(
         written = Path(temporary) / "model"
         save_tokenizers(written, tokenizers)
         spec.save(str(written))
-        written.replace(folder)
+        publish(written, folder)
 
 
 def library() -> Any:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ablab.errors import UserError
 from ablab.files import write_json
+from ablab.files.disk import replacing
 from ablab.transformer.model.attention import SelfAttention
 from ablab.transformer.model.feed_forward import GELU, FeedForward, GELUTanh, ReLU, SwiGLU
 from ablab.transformer.model.language_model import CausalLayer, LanguageModel
@@ -42,8 +43,8 @@ def to_transformers(model: LanguageModel, layout: str, context: int, end: int, f
     """
     written = exported(model, layout, context)
     written.config.update(bos_token_id=end, eos_token_id=end)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(written.tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with replacing(folder / "model.safetensors") as temporary:
+        save_file(written.tensors, temporary, metadata={"format": "pt"})
     write_json(folder / "config.json", written.config)
 
 

@@ -4,6 +4,8 @@ A class of the first kind returns the vectors of `length` positions from `start`
 `AttentionPosition`; nothing is added at the input then.
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -22,7 +24,7 @@ def sinusoid(length: int, d_model: int) -> Float[Tensor, "length d_model"]:
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoidal encodings; the table grows on demand, so that input length is not limited."""
+    """Fixed sinusoidal encodings in the model's precision; the table grows on demand, with no limit to the input."""
 
     table: Tensor
 
@@ -32,6 +34,13 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.d_model = d_model
         self.register_buffer("table", sinusoid(self.FIRST, d_model).float(), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "SinusoidalPositions":
+        """Move to another device or precision. What was rounded to single precision does not become double by that."""
+        super()._apply(fn, recurse)
+        if self.table.dtype == torch.float64:
+            self.table = sinusoid(len(self.table), self.d_model).to(self.table)
+        return self
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         if start + length > len(self.table):

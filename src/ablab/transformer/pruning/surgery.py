@@ -12,6 +12,7 @@ from torch import Tensor
 from ablab.code.code import code_digest
 from ablab.errors import UserError
 from ablab.files import read_json, sha256, write_json
+from ablab.files.disk import publish
 from ablab.store.records import Curve, Point, now
 from ablab.store.run_folder import CARD, RunFolder, model_files
 from ablab.transformer.model.heads import SITES, fewer, with_heads
@@ -87,11 +88,11 @@ def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point
         write_json(made / CARD, _card(folder, whole, curve, point, name, digest).model_dump())
         if _has_weights(place, digest):
             for file in made.iterdir():
-                file.replace(place / file.name)
+                publish(file, place / file.name)
         else:
             made.chmod(0o755)
             shutil.rmtree(place, ignore_errors=True)
-            made.rename(place)
+            publish(made, place)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return place

@@ -52,6 +52,9 @@ class MetricsCallback(Callback):
     def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
         self.metrics.write(_row(validation))
 
+    def on_save(self) -> None:
+        self.metrics.sync()
+
     def on_fit_end(self) -> None:
         self._open.close()
 
@@ -147,6 +150,9 @@ class TrackerCallback(Callback):
         self.tracker.log(validation.step, {f"valid/{name}": value for name, value in validation.scores.items()})
         if samples.columns:
             self.tracker.table(validation.step, "valid/samples", samples.columns, samples.rows)
+
+    def on_save(self) -> None:
+        self.tracker.keep()
 
     def on_summary(self, figures: Mapping[str, Any]) -> None:
         self.tracker.summary(figures)

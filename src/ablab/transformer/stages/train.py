@@ -14,7 +14,7 @@ from ablab.code.load import load
 from ablab.code.machine import fast_bfloat16, provenance
 from ablab.config.kinds import outside_parts
 from ablab.fields import Role
-from ablab.files import sha256
+from ablab.files import sealed, sha256
 from ablab.store.records import Record, Selected, Stretch, now
 from ablab.store.run_folder import LAST
 from ablab.tasks.identity import condition_id
@@ -213,7 +213,7 @@ def _finish(work: Work, outcome: TrainingResult) -> Record:
         provenance=provenance(planned.recipe),
         config=config.model_dump(serialize_as_any=True),
         stretches=_stretches(work),
-        metrics=sha256(planned.folder.metrics),
+        metrics=sealed(planned.folder.metrics),
         ended=now(),
     )
 

@@ -61,6 +61,9 @@ class Callback:
         """Called after each validation; returns a reason to end training now, or None. It can be continued later."""
         return None
 
+    def on_save(self) -> None:
+        """Called before the state is saved: what was told by then is not told again to a training that goes on."""
+
     def on_over(self, state: TrainingState) -> None:
         """Called instead of the others of training when it was over already: a kill came after the last checkpoint."""
 
@@ -124,6 +127,10 @@ class Callbacks(Callback):
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         reasons = [callback.stops(validations, total_steps) for callback in self.callbacks]
         return next((reason for reason in reasons if reason is not None), None)
+
+    def on_save(self) -> None:
+        for callback in self.callbacks:
+            callback.on_save()
 
     def on_over(self, state: TrainingState) -> None:
         for callback in self.callbacks:

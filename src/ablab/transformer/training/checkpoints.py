@@ -18,7 +18,8 @@ from torch import Tensor
 
 from ablab.code.code import Code
 from ablab.errors import UserError
-from ablab.files import replacing, sha256
+from ablab.files import sha256
+from ablab.files.disk import publish, replacing
 from ablab.store.run_folder import CANDIDATE, LAST, PREVIOUS, SELECTED
 from ablab.text import Say
 from ablab.transformer.training.selection import Selection, Weights, average
@@ -190,5 +191,5 @@ def _keep(path: Path, other: Path) -> None:
         os.link(path, temporary)
     except OSError:  # a file system without hard links
         shutil.copyfile(path, temporary)
-    temporary.replace(other)
+    publish(temporary, other)
     temporary.unlink(missing_ok=True)  # a rename of one name of a file to another of its names does nothing

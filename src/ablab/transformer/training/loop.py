@@ -168,6 +168,7 @@ class TrainingLoop(pl.Callback):
 
     def _save(self, module: TrainingModule) -> None:
         """Save the weights if they may be selected, and all that a resume needs."""
+        self.callbacks.on_save()
         optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
         self.checkpoints.save(weights, optimizer.state_dict(), self.state)
         self._elapsed()

@@ -196,6 +196,8 @@ def _quiet() -> Iterator[None]:
         # Batches are made from arrays in memory; worker processes would only copy them.
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
         warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+        # Told wherever Slurm is installed, login nodes included; a launcher of ours starts what is to run there.
+        warnings.filterwarnings("ignore", message=".*`srun` command is available.*")
         # Lightning 2.6 uses what torch 2.13 deprecates.
         warnings.filterwarnings("ignore", message=".*LeafSpec.*", category=FutureWarning)
         yield

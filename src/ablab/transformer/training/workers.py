@@ -141,7 +141,7 @@ def lead(size: int, spec: object, *, on_gpu: bool) -> Iterator[WorkerGroup]:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         if place() == (0, size):
-            store = _meet()[0]
+            store = _met()
         else:
             store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
             _start(processes, size, store.port)
@@ -165,9 +165,10 @@ def as_first(work: Callable[[], int]) -> int:
         code = work()
         return code
     finally:
-        store = _meet()[0]
-        store.set("code", str(code))
-        store.set("spec", pickle.dumps(None))  # type: ignore[arg-type]
+        with suppress(dist.DistError):  # of others there are none: torchrun's variables were left behind
+            store = _meet()[0]
+            store.set("code", str(code))
+            store.set("spec", pickle.dumps(None))  # type: ignore[arg-type]
 
 
 def follow(work: Callable[[Any, Callable[[bool], Worker]], None]) -> NoReturn:
@@ -203,6 +204,17 @@ def _meet() -> tuple[Store, int, int]:
     store, rank, size = next(rendezvous("env://", timeout=timedelta(seconds=GRACE)))
     store.set_timeout(FOREVER)
     return store, rank, size
+
+
+def _met() -> Store:
+    """Return the store, as process 0. LostError where the others do not come."""
+    try:
+        return _meet()[0]
+    except dist.DistError as error:
+        raise LostError(
+            f"torchrun's other processes did not come ({str(error).splitlines()[0]}); where torchrun did not start "
+            "this, unset RANK and WORLD_SIZE"
+        ) from None
 
 
 def _await(store: Store, key: str) -> bytes:

@@ -1,6 +1,5 @@
 """Making of a prepared text: its tokenizer, and the tokens of training and validation."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -103,10 +102,6 @@ def make(data: Corpus | TextCorpus, folder: Path, counting: Counting) -> None:
         "unigram_loss": unigram_loss(*(Sentences(shard.tokens, shard.starts) for shard in shards)),
     }
     write_json(folder / MANIFEST, {**facts, "sha256": sums})
-    # All files must be on the disk before the folder is renamed.
-    for name in names:
-        with (folder / name).open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def check_vocabulary(data: Corpus | TextCorpus, folder: Path, counting: Counting) -> None:

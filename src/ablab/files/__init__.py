@@ -1,4 +1,4 @@
-r"""Atomic writing of text, JSON, lines and pictures, and reading: a reader sees the old content or the new, not a mix.
+r"""Text, JSON, lines and pictures, written whole, and read.
 
 A line ends with `\n`, with `\r\n`, or with the text; no other character ends one, whatever Unicode or Python call a
 line end. A `\r` that is left stands inside a sentence. It becomes a space, as some tools would end a line there. A byte
@@ -6,103 +6,38 @@ order mark before a sentence is no part of it: files that were joined have some 
 """
 
 import codecs
-import errno
 import hashlib
 import json
-import os
 import re
-import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
+from ablab.files.disk import naming, replacing, sync
 
 LONGEST = 100
 """Maximum length of a folder's name in bytes."""
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it replaces `path` if the block succeeds and is removed otherwise.
-
-    A disk that is full or fails raises OSError with the name of `path`, whatever a library makes of it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        with naming(path):
-            yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        # mkstemp makes files private; a shared store needs the permissions of any new file.
-        temporary.chmod(0o666 & ~_umask())
-        check_guards(path)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Within the block, a disk that is full or fails raises OSError with the name of `path`."""
-    try:
-        yield
-    except Exception as error:
-        if (number := _of_the_disk(error)) is not None:
-            raise OSError(number, os.strerror(number), str(path)) from error
-        raise
-
-
-_GUARDS: list[tuple[Path, Callable[[], None]]] = []
-
-
-@contextmanager
-def guarded(folder: Path, check: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, call `check` before each file below `folder` is replaced; what it raises prevents that."""
-    guard = (folder, check)
-    _GUARDS.append(guard)
-    try:
-        yield
-    finally:
-        _GUARDS.remove(guard)
-
-
-def check_guards(path: Path) -> None:
-    """Call the checks of the folders that the path lies below."""
-    for folder, check in _GUARDS:
-        if path.is_relative_to(folder):
-            check()
-
-
-@contextmanager
-def writing_in(folder: Path) -> Iterator[None]:
-    """Create the folder and run the block; UserError if the system refuses to write there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise UserError(f"outputs: nothing can be written in {folder} ({error.strerror})") from None
-
-
-def half_written(folder: Path) -> Iterator[Path]:
-    """Yield files and folders that a kill left half-written, recognised by their names.
-
-    `tempfile` adds eight characters to the name that the file is to have; safetensors writes into `.tmp` and six.
-    """
-    names = re.compile(r"\..+\.[a-z0-9_]{8}|\.tmp[A-Za-z0-9]{6}")
-    yield from (path for path in folder.glob(".*") if names.fullmatch(path.name))
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file's content atomically."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file's content atomically."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_bytes(path, text.encode())
+
+
+def sealed(path: Path) -> str:
+    """Return the SHA-256 of a file that is on disk when this returns, for a record that is to hold for good."""
+    with naming(path):
+        sync(path)
+    return sha256(path)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -155,31 +90,6 @@ def sha256(path: Path) -> str:
 def size(folder: Path) -> int:
     """Return the bytes of all files below a folder; links count for themselves."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_symlink() or path.is_file())
-
-
-OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)
-"""The system's numbers of errors that are the disk's, and no fault of the program."""
-
-
-def _of_the_disk(error: BaseException) -> int | None:
-    """Return the system's number of a disk's error behind an error of a library, or None.
-
-    torch raises one of its own while Python's is handled; safetensors has the number in its message.
-    """
-    cause: BaseException | None = error
-    while cause is not None:
-        told = re.search(r"\(os error (\d+)\)", str(cause))
-        number = cause.errno if isinstance(cause, OSError) else int(told[1]) if told else None
-        if number in OF_THE_DISK:
-            return number
-        cause = cause.__cause__ or cause.__context__
-    return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 _MARKS = re.compile(rb"^(?:%b)+" % codecs.BOM_UTF8, re.MULTILINE)
