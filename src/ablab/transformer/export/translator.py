@@ -75,9 +75,14 @@ class CTranslate2Translator:
             each.result()
 
     def _engine(self, threads: int) -> Any:
-        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads."""
+        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads.
+
+        To make it sets OpenMP's number of threads of this one to `intra_threads`, also for torch, which shares it.
+        """
         if threads not in self._engines:
+            before = torch.get_num_threads()
             self._engines[threads] = library().Translator(str(self.folder), inter_threads=threads, intra_threads=1)
+            torch.set_num_threads(before)
         return self._engines[threads]
 
     def _ask(
