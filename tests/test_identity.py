@@ -151,6 +151,8 @@ INDIFFERENT = [
     "decoding.n_best=2",
     "decoding.length_penalty=1.0",
     "decoding.max_extra_tokens=9",
+    "decoding.engine=ctranslate2",
+    "decoding.engine=ctranslate2 decoding.quantization=int8",
     "data.hard_vocab_limit=false",
     "data.test_pairs=9",
     "data.test_size=99",

@@ -15,7 +15,7 @@ from ablab.transformer.decoding.hypotheses import length_penalty
 from ablab.transformer.decoding.search import forbid, greedy
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.export.ctranslate2 import POSITIONS, to_ctranslate2
-from ablab.transformer.export.translator import CTranslate2Translator
+from ablab.transformer.export.translator import CTranslate2Engine, CTranslate2Translator
 from ablab.transformer.model.norms import RMSNorm
 from ablab.transformer.model.residual import PostNorm
 from ablab.transformer.model.tokens import EOS
@@ -284,3 +284,51 @@ def test_a_failure_while_writing_leaves_nothing(tokenizers, tmp_path, monkeypatc
     with pytest.raises(OSError, match="no space"):
         export(build("pre"), tokenizers, tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_an_engine_of_evaluations_translates_encoded_sentences_in_their_order(tokenizers):
+    """The way of an evaluation: a translator in place of ours, for as long as its temporary export is there."""
+    ours = Translator(lively(build("rmsnorm")), tokenizers)
+    sources = Sentences.of([*SOURCES, [], SOURCES[3]])
+    search, counted = DecodingConfig(1, 0.0, EXTRA), []
+    expected = ours.ids(sources, search)
+    assert len({tuple(ids) for ids in expected}) > 4
+    with CTranslate2Engine("float32").at_work(ours) as theirs:
+        folder = theirs.engine.folder
+        assert theirs.ids(sources, search, counted.append) == expected
+        assert [beams[0].ids for beams in theirs.hypotheses(sources, DecodingConfig(4, 0.6, EXTRA))][-2] == ()
+        assert folder.exists()
+    assert not folder.exists()
+    assert counted == [len(sources)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_engine_leaves_torch_its_threads(threads, tokenizers):
+    """CTranslate2 takes them away, so that losses and further models would be computed by one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with CTranslate2Engine("float32").at_work(Translator(lively(build("pre")), tokenizers)) as theirs:
+            theirs.ids(Sentences.of(SOURCES), DecodingConfig(1, 0.0, EXTRA))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_timing_an_engine_makes_it_say_so_many_words(tokenizers, monkeypatch):
+    """Whatever a model would have said."""
+    ours = Translator(lively(build("pre")), tokenizers)
+    said = []
+    plain = CTranslate2Translator._ask
+
+    def asked(self, *given, **options):
+        found = plain(self, *given, **options)
+        said.extend(len(hypothesis) for each in found for hypothesis in each.result().hypotheses)
+        return found
+
+    monkeypatch.setattr(CTranslate2Translator, "_ask", asked)
+    timing = CTranslate2Engine("int8").timed([ours, ours], Sentences.of(SOURCES), DecodingConfig(4, 0.6, EXTRA), 0.0)
+    assert set(said) == {max(map(len, sorted(SOURCES, key=len)[2:18])) + 1}
+    assert len(timing.seconds) == 2
+    assert min(timing.seconds) > 0

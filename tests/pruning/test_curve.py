@@ -149,7 +149,7 @@ def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
 
     words = ("pruning=random", "pruning.seed=7", "save=none")
     with monkeypatch.context() as patch:
-        patch.setattr(measure, "translations_timed", until_the_race)
+        patch.setattr(measure.TranslationBench, "timing", until_the_race)
         assert pruned(deep, *words).code == 130
     monkeypatch.setattr(Evaluator, "evaluate", _never)
     assert pruned(deep, *words).code == 0

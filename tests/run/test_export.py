@@ -6,8 +6,13 @@ import sys
 import pytest
 
 from ablab.commands.cli import main
+from ablab.config import compose
+from ablab.judge.evidence import check_comparable
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.statistics.interval import NotTestable
+from ablab.tasks import identity
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +89,87 @@ def test_what_export_cannot_do_is_said_in_one_line(words, parts, store, capsys):
     assert err.count("\n") == 1
     for part in parts:
         assert part in err
+
+
+# As the engine of evaluations
+
+
+def evaluated(store, *words):
+    """The evaluation that the run's line with these words adds, or has."""
+    line = (*store.words, "pruning=none", *words)
+    assert main(["train", *line]) == 0
+    planned = compose(line).config
+    return store.run.evaluation(identity.evaluation_id(identity.evaluation(planned)))
+
+
+def test_another_engine_gives_an_evaluation_of_its_own(store, capsys):
+    own = evaluated(store)
+    capsys.readouterr()
+    float32, int8 = (
+        evaluated(store, "decoding.engine=ctranslate2", f"decoding.quantization={each}") for each in ("float32", "int8")
+    )
+    said = capsys.readouterr().out
+    assert len({own.evaluation_id, float32.evaluation_id, int8.evaluation_id}) == 3
+    assert store.run.hypotheses(float32.evaluation_id) == store.run.hypotheses(own.evaluation_id)
+    assert float32.scores == own.scores, "the translations are equal, and the loss is our model's"
+    assert own.signatures == {key: float32.signatures[key] for key in ("bleu", "chrf")}
+    assert float32.signatures["engine"] == f"ctranslate2 {ctranslate2.__version__} float32"
+    assert int8.signatures["engine"].endswith(" int8")
+    assert float32.signatures["engine"] in said
+
+
+def test_the_engine_is_in_the_settings_of_an_evaluation_only_where_it_is_another(store):
+    def settings(*words):
+        return identity.evaluation(compose((*store.words, *words)).config)["decoding"]
+
+    usual = settings()
+    assert usual == settings("decoding.engine=own")
+    assert not {"engine", "quantization"} & set(usual)
+    assert settings("decoding.engine=ctranslate2") == {**usual, "engine": "ctranslate2"}
+    both = ("decoding.engine=ctranslate2", "decoding.quantization=int8")
+    assert settings(*both) == {**usual, "engine": "ctranslate2", "quantization": "int8"}
+    recipes = [identity.recipe(compose((*store.words, *words)).config) for words in ((), both)]
+    assert recipes[0] == recipes[1], "no run is another for it"
+
+
+def test_arms_are_not_compared_across_engines(store):
+    def arm(name, evaluation):
+        return ArmRuns(name, [ArmRun.read(store.run, evaluation.evaluation_id)])
+
+    own, other = evaluated(store), evaluated(store, "decoding.engine=ctranslate2")
+    check_comparable(arm("a", own), arm("b", own))
+    check_comparable(arm("a", other), arm("b", other))
+    with pytest.raises(NotTestable, match=r"signatures differ between a and b: .*ctranslate2"):
+        check_comparable(arm("a", own), arm("b", other))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["position=rope"], "decoding.engine=ctranslate2: RotaryPosition: not known to the export to CTranslate2"),
+        (["feed_forward=swiglu"], "decoding.engine=ctranslate2: SwiGLU: not known"),
+        (["pruning=importance"], "decoding.engine=ctranslate2: takes no model that lacks heads"),
+    ],
+)
+def test_an_engine_that_lacks_a_part_is_refused_before_anything_is_prepared(words, line, store, tmp_path, capsys):
+    usual = [word for word in store.words if not word.startswith("outputs=")]
+    assert main(["train", *usual, f"outputs={tmp_path}", "decoding.engine=ctranslate2", *words]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: {line}")
+    assert "allowed" in said
+    assert not (tmp_path / "smoke" / "corpora").exists()
+
+
+def test_quantization_is_refused_where_nothing_reads_it(store, capsys):
+    assert main(["train", *store.words, "decoding.quantization=int8"]) == 2
+    assert "allowed with decoding.engine=ctranslate2" in capsys.readouterr().err
+
+
+def test_a_curve_is_measured_and_timed_with_the_engine(store):
+    words = ("decoding.engine=ctranslate2", "pruning.curves=[decoder]", "pruning=first", "logger=none", "save=none")
+    assert main(["prune", f"run={store.run.path}", *words]) == 0
+    curve = store.run.curves()[-1]
+    assert curve.settings["decoding"]["engine"] == "ctranslate2"
+    for point in curve.points:
+        assert store.run.evaluation(point.evaluation_id).signatures["engine"].startswith("ctranslate2")
+        assert point.sentences_per_second > 0

@@ -39,6 +39,7 @@ CHOSEN: Mapping[str, str] = {
     "ablab.transformer.model.layerdrop.RATES": "layerdrop.rates",
     "ablab.transformer.stages.train.DTYPES": "training.precision",
     "ablab.transformer.pruning.search.HEAD_STRATEGIES": "pruning.kind",
+    "ablab.transformer.translation.evaluate.ENGINES": "decoding.engine",
     "ablab.transformer.translation.analyse.MAKERS": "analysis",
     "ablab.transformer.translation.analyse.LOOKS": "analysis",
 }

@@ -20,7 +20,7 @@ from ablab.fields import (
 )
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
-from ablab.transformer.config.options import PARTS, FeedForwardOption
+from ablab.transformer.config.options import PARTS, FeedForwardOption, removes_heads
 from ablab.transformer.config.training import BY_SCORE, PartsOfModel, Training, TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
@@ -73,6 +73,12 @@ class Decoding(Group):
     ]
     n_best: Count
     max_extra_tokens: WholeNumber | None
+    engine: Annotated[Literal["own", "ctranslate2"], Formerly("own")]
+    quantization: Annotated[
+        Literal["float32", "int8"],
+        Formerly("float32"),
+        ReadIf(("engine",), lambda engine: engine == "ctranslate2", "decoding.engine=ctranslate2"),
+    ]
 
 
 class Architecture(PartsOfModel):
@@ -170,3 +176,8 @@ def _decoding(config: TranslationConfig) -> Iterator[str]:
     decoding = config.decoding
     if decoding.n_best > decoding.beam_size:
         yield (f"decoding.n_best={decoding.n_best}: must be at most decoding.beam_size={decoding.beam_size}")
+    if decoding.engine != "own" and removes_heads(config.pruning):
+        yield (
+            f"decoding.engine={decoding.engine}: takes no model that lacks heads; allowed with pruning.what=heads or "
+            "pruning=importance: own"
+        )

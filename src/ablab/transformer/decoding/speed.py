@@ -49,18 +49,23 @@ class Timing(NamedTuple):
         return {"rounds": self.turns, "error": self.error}
 
 
-def in_turns(works: Sequence[Callable[[], object]], device: torch.device, budget: float) -> Timing:
+def in_turns(
+    works: Sequence[Callable[[], object]],
+    device: torch.device,
+    budget: float,
+    clock: Callable[[], float] = time.thread_time,
+) -> Timing:
     """Time each work in turns, until the ratios are precise or `budget` seconds are over, whichever comes first.
 
-    On a CPU by one thread, as a worker of decoding has one, and in its processor time, which other processes of the
-    machine change less than the time that passes. Elsewhere by that, so that a work must wait for its result.
+    On a CPU by one thread, as a worker of decoding has one, and by `clock`, its processor time, which other processes
+    of the machine change less than the time that passes. Elsewhere by that, so that a work must wait for its result.
     """
     if device.type != "cpu":
         return turns_of(works, budget, time.perf_counter)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return turns_of(works, budget, time.thread_time)
+        return turns_of(works, budget, clock)
     finally:
         torch.set_num_threads(threads)
 

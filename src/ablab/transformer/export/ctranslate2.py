@@ -57,6 +57,11 @@ def to_ctranslate2(
         publish(written, folder)
 
 
+def check_model(model: Transformer) -> None:
+    """Raise UserError for a model that CTranslate2 cannot express, or where it is not installed."""
+    _of_parts(model)
+
+
 def library() -> Any:
     """Import CTranslate2 on first use, since it is an extra. Raises UserError where it is not installed."""
     try:
@@ -69,6 +74,13 @@ def library() -> Any:
 
 def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> Any:
     """Return the model as CTranslate2's converters hold it in memory. Raises UserError for parts that it lacks."""
+    spec = _of_parts(model)
+    _name_words(spec, tokenizers)
+    return spec
+
+
+def _of_parts(model: Transformer) -> Any:
+    """Return the model without its vocabularies."""
     _check_parts(model)
     specs = library().specs
     encoder = _empty_stack(specs.TransformerEncoderSpec, model.encoder)
@@ -86,7 +98,6 @@ def _specification(model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) 
     decoder.position_encodings.encodings = _positions(model.target_input.positions)
     spec = specs.TransformerSpec(encoder, decoder)
     spec.config.layer_norm_epsilon = _epsilon(model)
-    _name_words(spec, tokenizers)
     return spec
 
 

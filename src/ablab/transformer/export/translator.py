@@ -1,8 +1,10 @@
 """Translation with a model exported to CTranslate2, by our decoding rules as far as it supports them."""
 
+import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,10 +12,12 @@ import torch
 
 from ablab.errors import UserError
 from ablab.files import write_lines
+from ablab.transformer.data.batches import Sentences
 from ablab.transformer.data.tokenizer import Tokenizer, load_tokenizers
 from ablab.transformer.decoding.hypotheses import NOTHING, Hypothesis, length_penalty
+from ablab.transformer.decoding.speed import Timing, in_turns, middling
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
-from ablab.transformer.export.ctranslate2 import POSITIONS, library
+from ablab.transformer.export.ctranslate2 import POSITIONS, Quantization, library, to_ctranslate2
 from ablab.transformer.model.tokens import BOS, PAD
 from ablab.transformer.model.transformer import Transformer
 
@@ -65,13 +69,25 @@ class CTranslate2Translator:
             results.update(zip(rows, found, strict=True))
         return [results.get(row, [NOTHING]) for row in range(len(sentences))]
 
+    def paced(self, sentences: Sequence[Sequence[int]], search: DecodingConfig, length: int) -> None:
+        """Translate the sentences on one thread, each into `length` tokens, and forget the translations."""
+        for each in self._ask(self._engine(1), sentences, search, length - 1, least=length):
+            each.result()
+
     def _engine(self, threads: int) -> Any:
-        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads."""
+        """Return an engine of single-threaded workers: two of them are twice as fast as one with two threads.
+
+        To make it sets OpenMP's number of threads of this one to `intra_threads`, also for torch, which shares it.
+        """
         if threads not in self._engines:
+            before = torch.get_num_threads()
             self._engines[threads] = library().Translator(str(self.folder), inter_threads=threads, intra_threads=1)
+            torch.set_num_threads(before)
         return self._engines[threads]
 
-    def _ask(self, engine: Any, sentences: Sequence[Sequence[int]], search: DecodingConfig, limit: int) -> Any:
+    def _ask(
+        self, engine: Any, sentences: Sequence[Sequence[int]], search: DecodingConfig, limit: int, least: int = 0
+    ) -> Any:
         """Submit the sentences; return one pending result for each."""
         return engine.translate_batch(
             [self.source.pieces(ids) for ids in sentences],
@@ -83,7 +99,7 @@ class CTranslate2Translator:
             max_batch_size=max(1, 4096 // (search.beam_size * (len(sentences[0]) + 1))),
             max_input_length=0,
             max_decoding_length=limit + 1,
-            min_decoding_length=0,
+            min_decoding_length=least,
             return_scores=True,
             asynchronous=True,
         )
@@ -95,6 +111,67 @@ class CTranslate2Translator:
             penalty = length_penalty(len(ids) + 1, search.length_penalty)
             found.append(Hypothesis(ids, log_prob / penalty, log_prob))
         return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
+
+
+class ExportedTranslator(Translator):
+    """A translator of `translator`'s model in CTranslate2, on as many threads as torch has here."""
+
+    def __init__(self, translator: Translator, engine: CTranslate2Translator) -> None:
+        super().__init__(translator.model, (translator.source, translator.target))
+        self.engine = engine
+
+    def ids(
+        self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
+    ) -> list[list[int]]:
+        return [list(beams[0].ids) for beams in self.hypotheses(src, search, progress)]
+
+    def hypotheses(
+        self, src: Sentences, search: DecodingConfig, progress: Callable[[int], None] = lambda _: None
+    ) -> list[list[Hypothesis]]:
+        sentences = _without_ends(src, range(len(src)))
+        found = self.engine.hypotheses(sentences, search, threads=torch.get_num_threads())
+        progress(len(src))
+        return found
+
+
+class CTranslate2Engine:
+    """CTranslate2 as the engine of evaluations. Each model is exported for as long as it is used.
+
+    Raises UserError for models with parts that CTranslate2 lacks.
+    """
+
+    def __init__(self, quantization: Quantization) -> None:
+        self.quantization = quantization
+
+    @property
+    def signature(self) -> dict[str, str]:
+        return {"engine": f"ctranslate2 {library().__version__} {self.quantization}"}
+
+    @contextmanager
+    def at_work(self, translator: Translator) -> Iterator[ExportedTranslator]:
+        """Yield a translator in place of `translator`, on as many threads."""
+        with tempfile.TemporaryDirectory(prefix="ablab-ctranslate2-") as folder:
+            path = Path(folder) / "model"
+            tokenizers = (translator.source, translator.target)
+            to_ctranslate2(translator.model, tokenizers, path, quantization=self.quantization)
+            yield ExportedTranslator(translator, CTranslate2Translator(path))
+
+    def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
+        """Time it as `translations_timed` times our search: on the same sentences, with translations as long."""
+        rows = middling(src.lengths)
+        sentences, length = _without_ends(src, rows), int(src.lengths[rows].max())
+
+        def translating(engine: CTranslate2Translator) -> Callable[[], object]:
+            return lambda: engine.paced(sentences, search, length)
+
+        with ExitStack() as stack:
+            engines = [stack.enter_context(self.at_work(each)).engine for each in translators]
+            # Its workers are threads of this process, which waits for them.
+            return in_turns([translating(each) for each in engines], torch.device("cpu"), budget, time.process_time)
+
+
+def _without_ends(src: Sentences, rows: Iterable[int]) -> list[list[int]]:
+    return [src.tokens[src.offsets[row] : src.offsets[row + 1] - 1].tolist() for row in rows]
 
 
 DIFFERENCES = "differences.tsv"

@@ -215,7 +215,8 @@ def measure_on(bench: Bench, record: Record) -> Curve:
         timing = bench.timing([prune(bench.model, kept) for kept in distinct], SHARE * record.cost.train_seconds)
     speeds = {kept: bench.timed / seconds for kept, seconds in zip(distinct, timing.seconds, strict=True)}
     full = speeds[bench.whole]
-    made = code("curve", {**planned.recipe, "pruning": planned.curve["pruning"]})
+    chosen_by: dict[str, Any] = {key: planned.curve[key] for key in ("pruning", "decoding") if key in planned.curve}
+    made = code("curve", {**planned.recipe, **chosen_by})
     return Curve(
         curve_id=planned.curve_id,
         settings=planned.curve,

@@ -1,8 +1,9 @@
 """The evaluation stage: translate the test set with a run's weights or some of its layers, score it and store it."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, Protocol
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
@@ -15,7 +16,9 @@ from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap
 from ablab.transformer.data.prepared import Prepared, characters, unknown_nats
 from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
+from ablab.transformer.decoding.speed import Timing, translations_timed
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
+from ablab.transformer.export.translator import CTranslate2Engine
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.models import load_model, set_threads
 from ablab.transformer.training.callbacks import Callback
@@ -26,6 +29,43 @@ def build_search(config: TranslationConfig) -> DecodingConfig:
     """Build the decoding settings for the test set."""
     decoding = config.decoding
     return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
+
+
+class Engine(Protocol):
+    """What translates the test set. `signature`: of scores that no other engine's may be compared with."""
+
+    @property
+    def signature(self) -> dict[str, str]: ...
+
+    def at_work(self, translator: Translator) -> AbstractContextManager[Translator]:
+        """Return a context with a translator of the same model that uses the engine."""
+
+    def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
+        """Time the translators' models in turns; `budget`: in seconds."""
+
+
+class OwnEngine:
+    """ablab's own search."""
+
+    @property
+    def signature(self) -> dict[str, str]:
+        return {}
+
+    def at_work(self, translator: Translator) -> AbstractContextManager[Translator]:
+        return nullcontext(translator)
+
+    def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
+        return translations_timed([each.model for each in translators], src, search, budget)
+
+
+ENGINES: Mapping[str, Callable[[Any], Engine]] = {"ctranslate2": CTranslate2Engine}
+"""Engines other than ours, by decoding.engine: each is made from decoding.quantization."""
+
+
+def build_engine(config: TranslationConfig) -> Engine:
+    """Build what translates the test set."""
+    decoding = config.decoding
+    return OwnEngine() if decoding.engine == "own" else ENGINES[decoding.engine](decoding.quantization)
 
 
 class Evaluator:
@@ -41,6 +81,7 @@ class Evaluator:
         self.sources, self.references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
         self.search: DecodingConfig = build_search(config)
+        self.engine = build_engine(config)
         self.overlap = self._overlap(pairs)
         if looks_tokenised(self.references):
             callbacks.on_message(
@@ -50,28 +91,31 @@ class Evaluator:
     def evaluate(self, translator: Translator, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         """Translate and score the test set, and add one evaluation to the run."""
         count = self.planned.config.decoding.n_best
-        began = time.perf_counter()
-        with self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance:
+        with (
+            self.engine.at_work(translator) as engine,
+            self.callbacks.counting(f"translating {self.name}", len(self.sources)) as advance,
+        ):
+            began = time.perf_counter()
             encoded: Sentences = translator.encode(self.sources)
             if count == 1:
-                ids, n_best = translator.ids(encoded, self.search, advance), None
+                ids, n_best = engine.ids(encoded, self.search, advance), None
                 hypotheses = translator.target.decode(ids)
             else:
-                found = translator.hypotheses(encoded, self.search, advance)
+                found = engine.hypotheses(encoded, self.search, advance)
                 ids = [list(beams[0].ids) for beams in found]
                 n_best = [translator.texts(beams[:count]) for beams in found]
                 hypotheses = [beams[0][1] for beams in n_best]
-        seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - began
         losses = self._losses(translator, encoded)
         scores = score(hypotheses, self.references, Scoring(**settings.get("scoring", {})))
-        made = code("evaluation", self.planned.recipe)
+        made = code("evaluation", {**self.planned.recipe, "decoding": settings["decoding"]})
         evaluation = Evaluation(
             evaluation_id=evaluation_id,
             settings=settings,
             test_name=self.name,
             sentences=len(self.sources),
             scores={"bleu": scores.bleu, "chrf": scores.chrf, **losses},
-            signatures=scores.signatures,
+            signatures={**scores.signatures, **self.engine.signature},
             at_limit=self.search.cut(encoded.lengths - 1, ids),
             overlap=self._shared(),
             brevity_penalty=scores.brevity_penalty,

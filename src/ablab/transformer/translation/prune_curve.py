@@ -11,7 +11,7 @@ from ablab.transformer.config.recipe import evaluation as evaluation_of
 from ablab.transformer.config.schema import PlannedTranslation
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.decoding.encodings import Encodings
-from ablab.transformer.decoding.speed import SENTENCES, Timing, translations_timed
+from ablab.transformer.decoding.speed import SENTENCES, Timing
 from ablab.transformer.decoding.translator import Translator
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Importance
@@ -56,12 +56,15 @@ class TranslationBench(Bench):
         return evaluation_of(self.planned.config, kept)
 
     def tested_anew(self, model: Transformer, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
-        translator = Translator(self.share(model), (self.translator.source, self.translator.target))
-        return self.evaluator.evaluate(translator, evaluation_id, settings)
+        return self.evaluator.evaluate(self._translator(self.share(model)), evaluation_id, settings)
 
     def timing(self, models: Sequence[Transformer], budget: float) -> Timing:
+        translators = [self._translator(model) for model in models]
         src = self.translator.encode(self.evaluator.sources)
-        return translations_timed(models, src, self.evaluator.search, budget)
+        return self.evaluator.engine.timed(translators, src, self.evaluator.search, budget)
+
+    def _translator(self, model: Transformer) -> Translator:
+        return Translator(model, (self.translator.source, self.translator.target))
 
     def importance_of_heads(self) -> Importance:
         src, tgt = self.validator.src, self.validator.tgt

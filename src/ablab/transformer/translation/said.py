@@ -65,7 +65,8 @@ def _cut(record: Record, evaluation: Evaluation | None) -> Iterator[str]:
 def _search(evaluation: Evaluation) -> str:
     beam = evaluation.settings["decoding"]["beam_size"]
     speed = f"{evaluation.sentences_per_second:,.0f} sentences/s"
-    return f"{'greedy' if beam == 1 else f'beam {beam}'}, {speed}"
+    engine = f", {evaluation.signatures['engine']}" if "engine" in evaluation.signatures else ""
+    return f"{'greedy' if beam == 1 else f'beam {beam}'}{engine}, {speed}"
 
 
 def _how_selected(steps: Sequence[int]) -> str:

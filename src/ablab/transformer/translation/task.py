@@ -110,8 +110,9 @@ class Translation(TransformerTask):
         return curve(config)
 
     def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
-        from ablab.transformer.translation.training import prepare_training  # torch from here on
+        from ablab.transformer.translation.training import check_engine, prepare_training  # torch from here on
 
+        check_engine(planned.config)
         return prepare_training(planned, console)
 
     def evaluate(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:

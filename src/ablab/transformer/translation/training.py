@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ablab.config.kinds import outside_parts
+from ablab.errors import UserError
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.console import Console
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
@@ -14,6 +15,7 @@ from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.data.tokenizer import save_tokenizers
+from ablab.transformer.export.ctranslate2 import check_model
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.builders import UNBOUNDED, Trainable
@@ -94,6 +96,16 @@ def build_steps(config: TranslationConfig, prepared: Prepared) -> TrainingSteps:
 def prepare_training(planned: PlannedTranslation, console: Console) -> Work:
     """Prepare the corpus, build the model, find the last checkpoint."""
     return prepare_any(planned, console, _prepare)
+
+
+def check_engine(config: TranslationConfig) -> None:
+    """Raise UserError for parts of the model that the engine of the test's translations cannot represent."""
+    if config.decoding.engine == "own":
+        return
+    try:
+        check_model(build_model(config, src_vocab=8, tgt_vocab=8))
+    except UserError as error:
+        raise UserError(f"decoding.engine={config.decoding.engine}: {error}; allowed: own") from None
 
 
 def try_out(planned: PlannedTranslation) -> DryRun:
