@@ -14,19 +14,13 @@ from collections import Counter
 SHARE = 0.15
 """Of proposals that are planted ones."""
 
-GOOD = {
-    "line": ("rate=0.02", "rate=0.03", "momentum=0.5", "batch=4"),
-    "built_in": ("optim.lr=5e-3", "optim.lr=1e-2", "schedule.warmup_steps=20", "norm=pre"),
-}
-"""The planted changes of each loop, which make its first baseline better."""
+GOOD = ("rate=0.02", "rate=0.03", "momentum=0.5", "batch=4")
+"""The planted changes, of which some make the first baseline better, or better together with others."""
 
 
-def idle(loop: str, rng: random.Random) -> str:
-    """Return a change without effect, or with one too small for any loop to see."""
-    if loop == "line":
-        return f"{rng.choice(('colour', 'order'))}={rng.randrange(2, 1_000_000)}"
-    key, usual, digits = rng.choice((("optim.eps", 1e-9, 12), ("optim.beta2", 0.98, 6), ("optim.clip", 1.0, 5)))
-    return f"{key}={usual * (1 + rng.randrange(1, 90) / 10_000):.{digits}f}"
+def idle(rng: random.Random) -> str:
+    """Return a change without effect."""
+    return f"{rng.choice(('colour', 'order'))}={rng.randrange(2, 1_000_000)}"
 
 
 def asked(*words: str) -> tuple[int, dict]:
@@ -46,17 +40,17 @@ def main() -> None:
     kept, told = [], {}
     for number in range(count):
         is_good = rng.random() < SHARE
-        change = rng.choice(GOOD[loop]) if is_good else idle(loop, rng)
+        change = rng.choice(GOOD) if is_good else idle(rng)
         _, told = asked("try", change, f"because=draw {number}", *words)
         outcomes["known" if told["known"] else told["outcome"]] += 1
         if told["outcome"] == "kept" and not told["known"]:
             kept.append(change)
         print(f"{number + 1:3} {change:28} {told['outcome']}", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
-    print(f"kept: {', '.join(kept)}; not planted: {', '.join(one for one in kept if one not in GOOD[loop]) or 'none'}")
+    print(f"kept: {', '.join(kept)}; not planted: {', '.join(one for one in kept if one not in GOOD) or 'none'}")
     if kept:
         _, confirmed = asked("confirm", *words)
-        false = [one for one in confirmed["stands"] if one not in GOOD[loop]]
+        false = [one for one in confirmed["stands"] if one not in GOOD]
         print(f"confirmed: {', '.join(confirmed['stands']) or 'none'}; not planted: {', '.join(false) or 'none'}")
 
 

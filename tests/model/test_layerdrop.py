@@ -2,7 +2,7 @@ from itertools import combinations, pairwise
 
 import pytest
 import torch
-from ablab.transformer.build.model import start_from
+from ablab.transformer.stages.models import start_from
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
