@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import re
+from datetime import date
 
 import pytest
 
@@ -176,3 +178,55 @@ def test_a_damaged_recipe_keeps_no_other_run_from_being_told_of_or_set_aside(pla
     (place / "outputs" / "runs" / ids[0] / "recipe.yaml").write_text("[")
     assert "recipe.yaml" in _json(capsys, "show", f"run={ids[0]}")["damage"]
     assert _json(capsys, "rm", f"run={ids[1]}")["runs"][0]["run"] == ids[1]
+
+
+def test_runs_are_found_and_listed_by_study_arm_and_day(place, ids, capsys):
+    listed = _json(capsys, "ls")["runs"]
+    assert listed[0]["id"] == ids[3], "what goes on stands first"
+    ended = [one["ended"] for one in listed if one["ended"]]
+    assert ended == sorted(ended, reverse=True), "then the newest"
+    study, day = listed[-1]["study"], ended[0][:10]
+
+    def found(where):
+        return {one["id"] for one in _json(capsys, "ls", f"where={where}")["runs"]}
+
+    assert found(f"study={study} ended>={day[:7]}") == found(f"study={study} state=finished")
+    assert found(f"ended={day}") == {one["id"] for one in listed if (one["ended"] or "").startswith(day)}
+    assert ids[2] in found("arm=layerdrop=0.1")
+    assert found("ended<2001-01-01") == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ls", "where=ended<yesterday"), "allowed: a day or month, such as ended<2026-11-25"),
+        (("rm", "older=30"), "older=30"),
+        (("rm", "older=30d", "run=r1"), "older=30d: runs are named; allowed: alone, or with where="),
+        (("rm", "older=20000d"), "no run in"),
+    ],
+)
+def test_days_are_checked(place, ids, capsys, words, said):
+    assert main(list(words)) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_old_runs_are_set_aside_with_what_they_take(place, ids, capsys):
+    days = dict(zip(ids[:3], ("2020-01-02", "2020-02-02", date.today().isoformat()), strict=True))
+    for run, day in days.items():
+        path = place / "outputs" / "runs" / run / "record.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"ended": f"{day}T03:04:05Z"}))
+    assert main(["rm", "older=30d", "dry_run=true"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^2 runs, [0-9.]+ kB in all$", said, flags=re.MULTILINE)
+    assert ids[2] not in said
+    told = _json(capsys, "rm", "older=30d", "where=ended<2020-02", "dry_run=true")
+    assert [one["run"] for one in told["runs"]] == ids[:1]
+
+
+def test_a_table_of_runs_tells_study_arm_parameters_and_minutes(place, ids):
+    row = ablab.open("outputs").run(ids[2]).row()
+    assert (row["study"], row["arm"]) == (ablab.open("outputs").studies[0], "layerdrop=0.1")
+    assert row["parameters"] > 0
+    assert row["minutes"] >= 0

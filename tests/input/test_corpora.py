@@ -39,7 +39,7 @@ UTF_8 = st.lists(st.text(max_size=12), min_size=3, max_size=3).map(
 def _prepared(place: Path, *words: str) -> Ended:
     """Plan a run on the corpus in `place` and prepare it, as `ablab train` does; print what came of it."""
 
-    def call(planned: object, console: object) -> object:
+    def call(planned: object, console: object, began: float) -> object:
         from ablab.transformer.data.prepared import prepare
 
         corpus = planned.config.data  # type: ignore[attr-defined]

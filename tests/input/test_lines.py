@@ -17,7 +17,7 @@ from tests.input.vocabulary import lines, valid_lines
 ACCEPTED = "accepted.json"
 
 
-def _accept(planned: object, console: object) -> object:
+def _accept(planned: object, console: object, began: float) -> object:
     """In place of training: the configuration that would have been trained."""
     config = planned.config.model_dump(serialize_as_any=True)  # type: ignore[attr-defined]
     Path(ACCEPTED).write_text(json.dumps(config, allow_nan=False))

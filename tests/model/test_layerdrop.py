@@ -2,7 +2,6 @@ from itertools import combinations, pairwise
 
 import pytest
 import torch
-from ablab.transformer.stages.models import start_from
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -18,6 +17,7 @@ from ablab.transformer.model.layerdrop import (
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
+from ablab.transformer.stages.models import start_from
 from tests.model.arms import NO_DROPOUT, VARIANTS, build, source, target
 
 

@@ -18,7 +18,7 @@ from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.conditions import typed, values_of
+from ablab.tasks.conditions import ENDED, typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
@@ -216,12 +216,14 @@ class Run:
 
     @cached_property
     def values(self) -> dict[str, str]:
-        """What conditions are about: groups, fields, seed, state and scores, as typed."""
+        """What conditions are about: groups, fields, seed, state, scores, study, arm and end, as typed."""
         if self.damage is not None:
             return {"state": self.state}
+        study, arm = self.arm or ("", "")
+        planned = {key: value for key, value in (("study", study), ("arm", arm)) if value}
         if self.record is None:
-            return {**_groups(self.recipe), **typed(self.recipe), "state": self.state}
-        return {**values_of(self.record, self.judged), "state": self.state}
+            return {**_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
+        return {**values_of(self.record, self.judged), **planned, ENDED: self.record.ended, "state": self.state}
 
     def row(self) -> dict[str, Any]:
         """Return the run as a row of a table: what it is, its scores, its groups and its settings."""
@@ -229,9 +231,11 @@ class Run:
         if self.damage is not None:
             return {**head, "damage": self.damage}
         head["seed"] = self.seed
+        head["study"], head["arm"] = self.arm or (None, None)
         if self.record is None:
             return {**head, **self.settings}
         head |= {"condition": self.record.condition_id, "ended": self.record.ended}
+        head |= {"parameters": self.record.cost.parameters, "minutes": round(self.record.cost.seconds / 60, 2)}
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
         return {**head, **self.scores, **self.record.choices, **self.settings}

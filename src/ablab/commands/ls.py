@@ -82,9 +82,14 @@ class Listing(Strict):
 
 
 def listing(runs: Runs, sort: str | None = None, limit: int | None = None) -> Listing:
-    """List runs. `sort`: a column, such as `test_bleu`, or `-test_bleu` for the highest first; runs without it last."""
-    listed = [Listed.of(run) for run in (runs if sort is not None else runs[:limit])]
+    """List runs, the newest first. `sort`: a column, such as `test_bleu`, or `-test_bleu` for the highest first.
+
+    Runs without it come last.
+    """
+    listed = [Listed.of(run) for run in runs]
     runs.keep_index()
+    if sort is None:  # what goes on, then the newest
+        listed.sort(key=lambda one: one.ended or "9999", reverse=True)
     if sort is not None:
         key = sort.removeprefix("-")
         if listed:  # of no runs, no column is known

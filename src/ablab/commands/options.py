@@ -200,7 +200,8 @@ class LsOptions(Options):
     output = "ablab.commands.ls.Listing"
 
     where: str = ""
-    """conditions, separated by spaces: groups, fields, seed, state and scores, with =, !=, <, <=, > or >="""
+    """conditions, separated by spaces: groups, fields, seed, state, study, arm, ended (a day) and scores, with =, !=,
+    <, <=, > or >="""
     sort: str | None = None
     """column to sort by, the lowest first; -test_bleu: the highest first"""
     columns: str | None = None
@@ -258,9 +259,13 @@ class RmOptions(Options):
       ablab rm where='state=failed'
       ablab rm where='state=failed' undo=true
       ablab rm where='state=failed' forever=true
+      ablab rm older=30d where='study=first' dry_run=true
     """
 
-    usage = ("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]")
+    usage = (
+        *("ablab rm run=<id> [key=value ...]", "ablab rm where='key=value ...' [key=value ...]"),
+        "ablab rm older=<days>d [key=value ...]",
+    )
     output = "ablab.commands.rm.RemovedRuns"
 
     run: str | None = None
@@ -269,6 +274,8 @@ class RmOptions(Options):
     """several runs, separated by commas"""
     where: str | None = None
     """conditions, separated by spaces, as in ablab ls: all runs that meet them"""
+    older: Annotated[str, Field(pattern=r"^[0-9]+d$")] | None = None
+    """a number of days, such as 30d: runs that ended before, of those that meet the conditions if there are any"""
     dry_run: bool = False
     """true: only say what would be done"""
     undo: bool = False

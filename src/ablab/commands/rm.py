@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from datetime import date, timedelta
 from pathlib import Path
 
 from ablab.api import open as open_store
@@ -17,9 +18,9 @@ from ablab.store.locks import locked
 from ablab.store.records import Strict
 from ablab.store.register import Register, file_digest
 from ablab.store.run_folder import CARD, RunFolder
-from ablab.tasks.conditions import meeting, near_miss
+from ablab.tasks.conditions import ENDED, meeting, near_miss
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import size_of
+from ablab.text import how_many, size_of
 from ablab.tracking.console import Console
 
 ASIDE = "superseded"
@@ -191,7 +192,7 @@ def _check_lies_aside(store: Store, run: Run) -> None:
 
 def rm(arguments: Sequence[str]) -> int:
     """Remove runs."""
-    options = read_words(RmOptions, arguments)
+    options = _with_age(read_words(RmOptions, arguments))
     given = [key for key in ("run", "runs", "where") if getattr(options, key) is not None]
     if len(given) != 1:
         raise UserError("rm: say one of run=<id>, runs=<id>,<id>, and where='key=value'")
@@ -209,6 +210,16 @@ def rm(arguments: Sequence[str]) -> int:
         return DONE
     _say(done, Console(), options)
     return DONE
+
+
+def _with_age(options: RmOptions) -> RmOptions:
+    """Return the options with the age of runs as a condition."""
+    if options.older is None:
+        return options
+    if options.run is not None or options.runs is not None:
+        raise UserError(f"older={options.older}: runs are named; allowed: alone, or with where=")
+    day = date.today() - timedelta(days=int(options.older.removesuffix("d")))
+    return options.model_copy(update={"where": f"{options.where or ''} {ENDED}<{day.isoformat()}".strip()})
 
 
 def _there(store: Store, options: RmOptions) -> list[Run]:
@@ -253,6 +264,8 @@ def _say(done: RemovedRuns, console: Console, options: RmOptions) -> None:
         console.say("  ".join(filter(None, (one.run, one.name, said, size_of(one.bytes)))))
         for line in one.dependents:
             console.say(f"  depends on it: {line}")
+    if len(done.runs) > 1:
+        console.say(f"{how_many(len(done.runs), 'run')}, {size_of(sum(one.bytes for one in done.runs))} in all")
     if done.dry_run:
         console.say("Nothing was done: dry_run=true")
     elif options.forever:

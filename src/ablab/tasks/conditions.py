@@ -12,8 +12,16 @@ from ablab.fields import flatten
 from ablab.store.records import AnyEvaluation, Record
 from ablab.tasks.registry import known_scores, task_recorded
 
-COMPARED: Mapping[str, Callable[[float, float], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
-"""Operators that compare numbers."""
+ENDED = "ended"
+"""The key of conditions on the day on which a run ended."""
+
+DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
+
+COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
+"""Operators that compare numbers, and days."""
+
+OF_A_STORE = (ENDED, "study", "arm")
+"""Keys of what a store knows of a run, which reports do not choose by."""
 
 CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
 
@@ -28,6 +36,11 @@ class Condition:
 
     def holds(self, there: str | None) -> bool:
         """Return whether this value meets it; None where a run has none, which only `!=` accepts."""
+        if self.key == ENDED:
+            day = None if there is None else there[: len(self.value)]
+            if self.operator not in COMPARED:
+                return (day == self.value) == (self.operator == "=")
+            return day is not None and COMPARED[self.operator](day, self.value)
         if self.operator in COMPARED:
             number = _number(there)
             return number is not None and COMPARED[self.operator](number, float(self.value))
@@ -42,7 +55,7 @@ def conditions(text: str) -> list[Condition]:
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*known_scores(), "seed", "state"}.union(*found)
+    known = {*known_scores(), *OF_A_STORE, "seed", "state"}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
@@ -88,6 +101,10 @@ def _condition(word: str) -> Condition:
     if found is None:
         raise UserError(f"where={word}: allowed: key=value, or with !=, <, <=, > or >= in place of =")
     one = Condition(*found.groups())
+    if one.key == ENDED:
+        if DAY.fullmatch(one.value) is None:
+            raise UserError(f"where={word}: allowed: a day or month, such as {ENDED}{one.operator}2026-11-25")
+        return one
     if one.operator in COMPARED and _number(one.value) is None:
         raise UserError(f"where={word}: {one.operator} compares numbers; allowed: {one.key}{one.operator}<number>")
     return one
