@@ -27,13 +27,13 @@ def test_it_estimates_the_variances_of_balanced_and_unbalanced_groups():
 
 
 def test_unequal_groups_by_hand():
-    """Sizes 2, 2 and 4: n0 = (8 - 24 / 8) / 2 = 2.5, where the mean size would be 2.67."""
-    found = one_way([[0.0, 2.0], [10.0, 12.0], [20.0, 22.0, 24.0, 26.0]])
-    assert found.within == pytest.approx(((2 + 2 + 20) / 5) ** 0.5)
-    means, grand = (1.0, 11.0, 23.0), 116 / 8
-    between = (2 * (means[0] - grand) ** 2 + 2 * (means[1] - grand) ** 2 + 4 * (means[2] - grand) ** 2) / 2
-    assert found.f == pytest.approx(between / 4.8)
-    assert found.between == pytest.approx(((between - 4.8) / 2.5) ** 0.5)
+    """Sizes 2, 3 and 4: n0 = (9 - 29 / 9) / 2 = 2.89, where the mean size would be 3."""
+    found = one_way([[0.0, 2.0], [10.0, 11.0, 12.0], [20.0, 22.0, 24.0, 26.0]])
+    within, grand = (2 + 2 + 20) / 6, 127 / 9
+    assert found.within == pytest.approx(within**0.5)
+    between = (2 * (1 - grand) ** 2 + 3 * (11 - grand) ** 2 + 4 * (23 - grand) ** 2) / 2
+    assert found.f == pytest.approx(between / within)
+    assert found.between == pytest.approx(((between - within) / (26 / 9)) ** 0.5)
 
 
 def test_omega_squared_is_zero_on_average_where_nothing_differs():

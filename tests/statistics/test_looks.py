@@ -74,3 +74,16 @@ def test_errors_and_seeds_that_the_table_lacks_are_refused():
         Looks(3, 12).level(0.0001, 5)
     with pytest.raises(ValueError, match="got 13"):
         Looks(3, 12).level(0.025, 13)
+
+
+@pytest.mark.parametrize("looks", [Looks(3, 4), Looks(3, 12), Looks(LATEST_FIRST, MOST)])
+def test_beyond_the_table_levels_go_on_in_proportion(looks):
+    """Without a step at either of its ends."""
+    alphas, thresholds = looks._logs
+    for end, n in ((0, looks.first), (-1, looks.last)):
+        p = float(np.exp(thresholds[end])) * n / looks.last
+        inside, outside = (p * (1 + way * 1e-9 * (1 if end == 0 else -1)) for way in (1, -1))
+        assert looks.adjusted(outside, n) == pytest.approx(looks.adjusted(inside, n), rel=1e-6)
+        assert looks.adjusted(p, n) == pytest.approx(min(1.0, float(np.exp(alphas[end]))))
+    least = float(np.exp(thresholds[0])) * looks.first / looks.last
+    assert looks.adjusted(least / 10, looks.first) == pytest.approx(looks.adjusted(least, looks.first) / 10)

@@ -135,3 +135,8 @@ def test_a_change_of_unit_changes_no_test():
 
 def test_no_difference_is_zero_and_not_its_rounding():
     assert without_rounding(np.array([1e-15, -2e-15, 2e-15]), [30.1, 30.2, 30.4]).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_it_has_a_degree_of_freedom_less_than_seeds(n):
+    assert of_differences(np.arange(n, dtype=float) ** 2).df == n - 1

@@ -35,6 +35,9 @@ def test_it_is_the_t_test_of_a_straight_line(n):
     assert found.p == pytest.approx(known.pvalue)
     assert found.change == pytest.approx(29 * known.slope)
     assert trend(places, scores, 29, 1 - known.pvalue).interval.excludes(1e-9 * found.change) is False
+    interval = trend(places, scores, 29, 0.95).interval
+    assert found.change - interval.low == pytest.approx(interval.high - found.change)
+    assert found.change > interval.low
     narrower = trend(places, scores, 29, 1 - 1.01 * known.pvalue).interval
     assert narrower.excludes(0.0)
 

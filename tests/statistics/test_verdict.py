@@ -1,12 +1,16 @@
 """Claims and their verdicts, case by case."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from ablab.statistics.diverged import DIVERGED, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.paired import of_differences
 from ablab.statistics.verdict import Case, Failures, verdicts
+from ablab.statistics.verdict import tests_of_differences as both_sides
 
 SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
 SHAPE /= SHAPE.std(ddof=1) / 5**0.5
@@ -260,3 +264,14 @@ def test_a_side_is_named_falsely_in_at_most_five_percent_of_families():
         found = verdicts([Case("equal", 2.0, arm - arms[0]) for arm in arms[1:]])
         named += any(one.outcome == "supported" and one.different for one in found)
     assert named / studies < 0.05
+
+
+@pytest.mark.parametrize(("size", "within", "beyond"), [(0.9, True, False), (1.0, False, False), (1.1, False, True)])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_difference_speaks_for_the_side_of_the_margin_on_which_it_lies_alone(size, within, beyond, sign):
+    """One as large as the margin for neither: both tests of it have p = 1."""
+    found = of_differences(sign * size + np.array([-0.1, 0.0, 0.1]))
+    tests = both_sides(replace(found, difference=sign * size), "greater", 1.0)
+    assert (tests.outside < 0.5, tests.inside < 1.0) == (within, beyond)
+    assert tests.outside == 1.0 or within
+    assert tests.sign == sign

@@ -132,21 +132,22 @@ class _Running:
 
 
 def _start_server(words: Sequence[str]) -> None:
-    """Start the server, ignoring SIGTERM and SIGINT: a signal to the whole group must not take it from its runs.
+    """Start the server, deaf to SIGTERM and SIGINT: a signal to the whole group must not take it from its runs.
 
     If it already runs, nothing happens. `words`: of the first run.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread may set handlers; the first job then starts the server
     multiprocessing.get_context("forkserver").set_forkserver_preload(task.preloaded(words))
-    # Ctrl-C reaches the server too, and would end its imports in a traceback.
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Ctrl-C reaches the server too, and would end its imports in a traceback. A run hears it once it can: `task.work`.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         with _short_sockets():
             forkserver.ensure_running()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGTERM, before)
 
 
 LONGEST = 70

@@ -129,7 +129,12 @@ def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None
     except OSError:
         sys.exit(FAILED)
     _end_with(os.getppid())
-    sys.exit(perform(words, log))
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        code = perform(words, log)
+    except KeyboardInterrupt:  # it came while the process began
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def into(log: str) -> None:
