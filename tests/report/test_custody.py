@@ -54,7 +54,7 @@ def test_each_file_of_a_whole_run_is_a_link_that_holds(run, capsys):
     assert [link for link in found if link.fault is not None] == []
     linked = {link.file for link in found}
     there = {path.relative_to(run.outputs).as_posix() for path in run.outputs.rglob("*") if path.is_file()}
-    of_no_figure = (".lock", "validated_layers.json", "sources.txt", "manifest.json", "register.jsonl")
+    of_no_figure = (".lock", "validated_layers.json", "spent.json", "sources.txt", "manifest.json", "register.jsonl")
     unlinked = {file for file in there - linked if not file.endswith(of_no_figure) and "/artefacts/" not in file}
     assert unlinked == set()
     code, out = said_of(capsys, f"run={run.path}")
