@@ -86,7 +86,9 @@ def test_stages_of_a_heartbeat_begin_parts(clock, tmp_path):
     for stage, seconds in (("training", 1), ("evaluating", 2), ("pruning", 4)):
         clock.now += seconds
         beating.tell(stage=stage)
-    clock.now += 8
+    clock.now += 5
+    beating.tell(stage="what a task of one's own calls it")
+    clock.now += 3
     beating.spent.keep()
     told = beating.spent.seconds
     assert [told[part] for part in ("prepare", "train", "evaluate", "curve")] == [1, 2, 4, 8]

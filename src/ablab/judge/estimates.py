@@ -99,10 +99,10 @@ def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure)
 
     Arms that fail scatter for reasons of their own; arms scored otherwise, on another scale.
     """
-    own = set.union(*map(_folders, arms))
+    own = frozenset[str]().union(*(arm.folders for arm in arms))
     found = []
     for other in rows:
-        if other.diverged or len(other.finished) < 2 or _folders(other) & own:
+        if other.diverged or len(other.finished) < 2 or other.folders & own:
             continue
         if not any(_lends(other, arm, measure) for arm in arms):
             continue
@@ -138,10 +138,6 @@ def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
     values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
     found = near_failures(values, higher_is_better=measure.higher_is_better)
     return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
-
-
-def _folders(arm: ArmRuns) -> set[str]:
-    return {str(run.folder.path) for run in arm.runs}
 
 
 def _values(arm: ArmRuns, measure: Measure) -> list[float]:

@@ -139,7 +139,7 @@ def check_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = 
     measure: in which they are compared; None where it does not matter.
     """
     for what in ("references", "signatures", "data.digest", "corpora"):
-        values = {_identity(run, what) for one in (arm, baseline) for run in one.finished} - {None}
+        values = _identities(arm, what) | _identities(baseline, what)
         if len(values) > 1:
             raise NotTestable(
                 f"{what} differ between {arm.name} and {baseline.name}: {'; '.join(sorted(map(str, values)))}"
@@ -179,6 +179,14 @@ def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = No
     except NotTestable:
         return False
     return True
+
+
+def _identities(arm: ArmRuns, what: str) -> set[str]:
+    """Return what the arm's finished runs were compared on, read once: an arm is compared with all others."""
+    if what not in arm.identities:
+        found = (_identity(run, what) for run in arm.finished)
+        arm.identities[what] = {each for each in found if each is not None}
+    return arm.identities[what]
 
 
 def _identity(run: ArmRun, what: str) -> str | None:

@@ -130,7 +130,17 @@ class ArmRuns:
         """How validation moved at the end, by its score and the threshold; filled by who asks, as many claims do."""
         return {}
 
-    @property
+    @cached_property
+    def identities(self) -> dict[str, set[str]]:
+        """What its finished runs were compared on, by its name; filled by who asks, as each pair of arms does."""
+        return {}
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """Paths of its runs."""
+        return frozenset(str(run.folder.path) for run in self.runs)
+
+    @cached_property
     def finished(self) -> list[ArmRun]:
         """The runs that were evaluated."""
         return [run for run in self.runs if run.has_finished]

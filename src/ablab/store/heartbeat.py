@@ -84,7 +84,8 @@ class Heartbeat:
         before, self._pulse = self._pulse, self._pulse.model_copy(update=news)
         if self._pulse.stage != before.stage:
             self._woken.set()
-            self.spent.begin(OF_STAGES[self._pulse.stage])
+            if self._pulse.stage in OF_STAGES:  # a task of one's own may tell others, which begin no part
+                self.spent.begin(OF_STAGES[self._pulse.stage])
 
     def beat(self) -> None:
         """Write the pulse now. Errors are ignored: a full disk must not end a training run."""
