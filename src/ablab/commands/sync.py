@@ -13,7 +13,7 @@ from ablab.store.locks import is_running
 from ablab.store.records import Strict
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import how_many
+from ablab.text import have, how_many
 from ablab.tracking.card import cards_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
@@ -49,7 +49,8 @@ def sync(arguments: Sequence[str]) -> int:
         raise UserError(f"outputs={outputs}: no such folder")
     console = Console(stderr=options.format == "json")
     missing = list(unsent(outputs))
-    console.say(f"{len(missing)} runs and studies of {outputs} have something to send")
+    what = f"{how_many(len(missing), 'folder')} of runs and studies in {outputs}"
+    console.say(f"{what} {have(len(missing))} something to send")
     if missing and not options.dry_run:
         _check_server()
     listed, problems = [], []
