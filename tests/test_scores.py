@@ -33,7 +33,7 @@ def test_a_study_is_judged_by_a_score_of_quality():
 
 
 def test_a_claim_is_about_a_score_or_a_quantity_of_its_own():
-    own = ("failures", "depth", "pruned_bleu", "pruned_bits_per_byte")
+    own = ("failures", "depth", "pruned_bleu", "pruned_bits_per_byte", "worth")
     assert _accepted(Claimed) == {*SCORES, *OF_TEXT.scores, *COSTS, *own, "seconds"}, "which is of commands"
 
 

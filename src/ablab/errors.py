@@ -101,7 +101,7 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
     """
     names = sorted(allowed)
     # Of very many, those that are most like it, rather than a line that nobody reads.
-    shown = names if len(names) <= 40 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
+    shown = names if len(names) <= 100 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
     others = f", and {len(names) - len(shown)} others" if len(shown) < len(names) else ""
     return f"allowed: {', '.join(shown)}{others}{_hint(given, names, likeness)}"
 

@@ -40,7 +40,7 @@ EDGES = [
     ),
     Fault(
         "edge of init_from: the learned scores of LayerDrop go on",
-        "transformer/build/model.py",
+        "transformer/stages/models.py",
         "    model.load_state_dict({**kept, **fresh})\n",
         "    model.load_state_dict({**kept, **fresh, **weights})\n",
         ("model/test_layerdrop.py",),

@@ -181,8 +181,8 @@ STATISTICS = [
     Fault(
         "moderated t: arms with failures lend their scatter",
         "judge/estimates.py",
-        "if other.diverged or len(other.finished) < 2 or _folders(other) & own:",
-        "if len(other.finished) < 2 or _folders(other) & own:",
+        "if other.diverged or len(other.finished) < 2 or other.folders & own:",
+        "if len(other.finished) < 2 or other.folders & own:",
         ("report/test_estimates.py",),
     ),
     Fault(

@@ -97,6 +97,7 @@ class TimeCallback(Callback):
 
     def __init__(self, spent: Spent) -> None:
         self.spent = spent
+        self._other = self._booked = 0.0  # one that is continued may be told to stop before it starts
 
     def on_fit_start(self, state: TrainingState) -> None:
         self._other, self._booked = state.seconds - state.train_seconds, 0.0
