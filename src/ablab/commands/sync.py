@@ -49,8 +49,8 @@ def sync(arguments: Sequence[str]) -> int:
         raise UserError(f"outputs={outputs}: no such folder")
     console = Console(stderr=options.format == "json")
     missing = list(unsent(outputs))
-    what = f"{how_many(len(missing), 'folder')} of runs and studies in {outputs}"
-    console.say(f"{what} {have(len(missing))} something to send")
+    what = "1 run or study" if len(missing) == 1 else f"{len(missing)} runs and studies"
+    console.say(f"{what} of {outputs} {have(len(missing))} something to send")
     if missing and not options.dry_run:
         _check_server()
     listed, problems = [], []
