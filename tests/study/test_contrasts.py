@@ -191,3 +191,13 @@ def test_arms_that_were_united_are_renamed_in_their_claims():
     renamed = claim.renamed({name: f"{name} = x" for name in claim.weights})
     assert list(renamed.weights) == [f"{name} = x" for name in claim.weights]
     assert renamed.arm == claim.arm
+
+
+def test_a_registration_says_of_lengths_only_where_there_are_any():
+    """What older stores registered of an interaction keeps its digest."""
+    parts = [{"arm": "a", "baseline": "b", "weight": 1.0}]
+    claim = {"arm": "x", "baseline": "y", "metric": "m", "expect": "greater"}
+    plain = Settled.model_validate({**claim, "parts": parts}).registered()
+    assert plain["parts"] == parts
+    at_lengths = [{**parts[0], "is_of_length": True}]
+    assert Settled.model_validate({**claim, "parts": at_lengths}).registered()["parts"] == at_lengths

@@ -193,7 +193,11 @@ class Settled(Expectation):
     def registered(self) -> dict[str, Any]:
         """Return its content as a registration holds it: what was added to claims later, only where it is said."""
         added = {"effect", "interaction", "secondary", "parts", "heads"}
-        return {key: value for key, value in self.model_dump(mode="json").items() if value or key not in added}
+        content = {key: value for key, value in self.model_dump(mode="json").items() if value or key not in added}
+        for part in content.get("parts", ()):
+            if not part["is_of_length"]:
+                del part["is_of_length"]
+        return content
 
 
 def settled(given: Sequence[Expectation], grid: Grid, metric: str) -> list[Settled]:
