@@ -418,6 +418,11 @@ def test_an_archive_is_reported_where_its_file_and_program_are_not(folder, tmp_p
     for key in ("question", "metric", "baseline", "arms", "claims", "differences"):
         assert again[key] == told[key], key
     assert main(["verify", "experiment=lr", "outputs=."]) == 0
+    closed = Path("studies/lr/closed.json")
+    closed.write_text('[{"reason": "too slow", "closed": "2026-01-01T00:00:00Z", "runs": {}}]')
+    assert main(["report", "experiment=lr", "outputs=."]) == 2
+    assert "runs of it were given up" in capsys.readouterr().err
+    closed.unlink()
     kept = Path("studies/lr/lr.yaml")
     kept.write_text(kept.read_text().replace("margin: 0.01", "margin: 0.02"))
     capsys.readouterr()
@@ -432,6 +437,7 @@ def test_claims_about_tables_are_packed_with_a_run_and_verified(folder, capsys):
     assert main(["pack", f"runs={only_run().id}", "to=one.zip"]) == 0
     (kept,) = Path("outputs/claims").iterdir()
     with zipfile.ZipFile("one.zip") as packed:
+        assert "ablab report" not in packed.read("README.md").decode(), "runs alone are no study to report by name"
         assert f"claims/{kept.name}" in packed.namelist()
     stamp = Chain.of(Path("outputs")).stamp
     for words in (["archive=one.zip"], [f"stamp={stamp}"]):

@@ -3,7 +3,7 @@
 Stamps that others hold tell whether the register once ended as they say, and what of a study it had by then.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain as joined
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.judge.custody import GONE, links
+from ablab.judge.custody import links
 from ablab.judge.flaws import NO_REGISTER, broken, is_history
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain
@@ -74,15 +74,10 @@ def faults_of(selection: SelectedArms, console: Console) -> list[str]:
     return found
 
 
-def verify_runs(
-    runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool] = lambda _: False, has_text: bool = True
-) -> list[RunVerified]:
-    """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run.
-
-    `lacks`: whether a file is not missed. `has_text`: whether there are translations to score again.
-    """
-    verified = _links(runs, console, lacks)
-    with_text = [run for run in runs if has_text and not has_no_texts(run.folder)]
+def verify_runs(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
+    """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run."""
+    verified = _links(runs, console)
+    with_text = [run for run in runs if not has_no_texts(run.folder)]
     if len(with_text) < len(runs):
         of = f"of {len(runs) - len(with_text)} of {len(runs)} runs " if with_text else ""
         console.say(f"There are no translations {of}to score again: they were not packed")
@@ -92,15 +87,14 @@ def verify_runs(
     return [one.model_copy(update=again.get(one.run, {})) for one in verified]
 
 
-def _links(runs: Sequence[FinishedRun], console: Console, lacks: Callable[[str], bool]) -> list[RunVerified]:
+def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
     chains = {store: Chain.of(store) for store in {run.folder.outputs for run in runs}}
     for store in (store for store, chain in chains.items() if not chain.digests):
         console.say(f"{store} has no register: what was entered there cannot be compared")
     verified = []
     with console.counting_bar("checking digests", len(runs)) as bar:
         for run in runs:
-            every = links(run.folder, chains[run.folder.outputs])
-            found = [link for link in every if not (link.fault == GONE and lacks(link.file))]
+            found = list(links(run.folder, chains[run.folder.outputs]))
             fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
             if fault is not None:
                 console.say(f"{run.run_id}: {fault}")

@@ -106,7 +106,7 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
             console.say("The report in it is not verified; unpack the archive, and make it again from the runs")
         runs = [RunFolder(folder / "runs" / run) for run in index.runs]
         found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
-        verified = verify_runs(found, console, lacks=index.lacks, has_text=index.text)
+        verified = verify_runs(found, console)
         told = Verified(runs=verified, faults=faults, notes=departures_of_archive(folder, chain, found))
         return _with_register(told, Reported(chain, studies, set(index.runs)), stamps, console)
 

@@ -15,7 +15,7 @@ from ablab.statistics.looks import Looks
 from ablab.store.run_folder import RunFolder
 from ablab.study.design import Arm, arms_of
 from ablab.study.experiment import Experiment, is_there
-from ablab.study.extending import extensions
+from ablab.study.extending import closings, extensions
 from ablab.study.grid import grid_of
 from ablab.study.study_file import kept
 from ablab.study.worth import Lengths
@@ -28,7 +28,8 @@ NOTE = "the study is reported by what its store keeps: its file was not at hand"
 def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     """Return a registered study that words name by its name alone, of which there is no file; None for all others.
 
-    Raises UserError for a study whose arms were tuned or searched: only its file tells how.
+    Raises UserError for a study whose arms were tuned or searched, or of which runs were given up: what these were can
+    only be told from the file.
     """
     (key, _, name), *others = [word.partition("=") for word in words]
     folder = outputs / "studies" / name
@@ -37,6 +38,8 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     registered = Registered.of(folder)
     assert registered is not None, "a file that was registered has a registration"
     experiment = file.experiment
+    if closings(folder):
+        raise UserError(f"experiment={name}: runs of it were given up; allowed: with the file of the experiment")
     if experiment.tune is not None or experiment.search is not None:
         raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
     rows: list[Mapping[str, Any]] = read_json(folder / "runs.json")
