@@ -201,6 +201,7 @@ def test_runs_are_found_and_listed_by_study_arm_and_day(place, ids, capsys):
     [
         (("ls", "where=ended<yesterday"), "allowed: a day or month, such as ended<2026-11-25"),
         (("rm", "older=30"), "older=30"),
+        (("rm", "older=9999999999d"), "older=9999999999d"),
         (("rm", "older=30d", "run=r1"), "older=30d: runs are named; allowed: alone, or with where="),
         (("rm", "older=20000d"), "no run in"),
     ],

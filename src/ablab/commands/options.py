@@ -274,7 +274,7 @@ class RmOptions(Options):
     """several runs, separated by commas"""
     where: str | None = None
     """conditions, separated by spaces, as in ablab ls: all runs that meet them"""
-    older: Annotated[str, Field(pattern=r"^[0-9]+d$")] | None = None
+    older: Annotated[str, Field(pattern=r"^[0-9]{1,5}d$")] | None = None
     """a number of days, such as 30d: runs that ended before, of those that meet the conditions if there are any"""
     dry_run: bool = False
     """true: only say what would be done"""

@@ -20,9 +20,6 @@ DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
 """Operators that compare numbers, and days."""
 
-OF_A_STORE = (ENDED, "study", "arm")
-"""Keys of what a store knows of a run, which reports do not choose by."""
-
 CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
@@ -55,7 +52,7 @@ def conditions(text: str) -> list[Condition]:
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*known_scores(), *OF_A_STORE, "seed", "state"}.union(*found)
+    known = {*known_scores(), "seed", "state"}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
