@@ -1,5 +1,6 @@
 """One run of a sweep, executed by any launcher: its exit code tells the outcome, failure.json the reason."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,12 +152,18 @@ def into(log: str) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
 
 
-def _end_with(parent: int) -> None:
-    """Stop the run as by Ctrl-C, with a checkpoint, when the server ends: it must not outlive its launcher unseen."""
+def _end_with(server: int) -> None:
+    """Stop the run as by Ctrl-C, with a checkpoint, when its launcher or the server vanishes: nobody would see it.
+
+    The launcher is watched by itself. The server lives as long as any run does, since each of them holds the write end
+    of the pipe by which it notices that nobody needs it.
+    """
+    launcher = multiprocessing.parent_process()
+    assert launcher is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
+        while os.getppid() == server and not wait([launcher.sentinel], timeout=1.0):
+            pass
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=watch, name="parent", daemon=True).start()
+    threading.Thread(target=watch, name="launcher", daemon=True).start()
