@@ -36,14 +36,16 @@ def document(reported):
     return Document.model_validate(reported.data)
 
 
-def test_a_chart_is_drawn_when_it_is_looked_at_and_plotly_waits_for_the_first(page, document):
-    assert page.value("typeof Plotly") == "undefined"
-    page.value("document.getElementById('curves').scrollIntoView({behavior: 'instant'})")
-    page.value(DRAWN % "document.documentElement.dataset.drawn")
-    first = int(page.value("document.documentElement.dataset.drawn"))
-    assert 0 < first < len(charts(document))
+def test_every_chart_that_can_be_seen_is_drawn_without_scrolling_and_is_on_paper(page, document):
+    unfolded = "places.filter((place) => place.getClientRects().length)"
+    page.value(DRAWN % f"{unfolded}.length && {unfolded}.every((place) => place.querySelector('.main-svg'))")
+    assert page.value("scrollY") == 0
+    page.call("Page.printToPDF")  # raises the browser's own events of printing
+    assert page.value("places.every((place) => place.querySelector('.main-svg'))")
+
+
+def test_a_chart_of_a_folded_section_is_drawn_when_it_is_opened(page, document):
     page.value("open_all()")
-    page.value("places.forEach((place) => seen.observe(place))")
     for key in charts(document):
         page.value(f"document.getElementById('chart-{key}').scrollIntoView({{behavior: 'instant'}})")
         page.value(DRAWN % f"document.querySelector('#chart-{key} .main-svg')")

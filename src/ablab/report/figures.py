@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.study.study import names_of
+from ablab.study.tuning import TUNED
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Colours of Okabe and Ito (2008), distinct under any colour vision.
@@ -33,13 +34,28 @@ class Style(NamedTuple):
 
 
 def styles(document: Document) -> dict[str, Style]:
-    """Return the style of each arm, the same in every picture. Eight arms differ in colour and in shape."""
-    names = dict.fromkeys(name for arm in document.arms for name in (arm.name, *names_of(arm.name)))
-    count = len(COLOURS)
-    return {
-        name: Style(COLOURS[n % count], DASHES[(n + n // count) % len(DASHES)], MARKERS[n % count])
-        for n, name in enumerate(names)
+    """Return the style of each arm, the same in every picture.
+
+    An arm, its tuned form and the names united with it have one colour, and differ in dash and marker. Eight arms
+    differ in colour; of more, those of one colour differ in dash or marker.
+    """
+    families: dict[str, dict[str, None]] = {}
+    for arm in document.arms:
+        own = names_of(arm.name)
+        families.setdefault(own[0].removesuffix(TUNED), {}).update(dict.fromkeys(own))
+    found = {
+        name: _style(number, variant)
+        for number, names in enumerate(families.values())
+        for variant, name in enumerate(names)
     }
+    return found | {arm.name: found[names_of(arm.name)[0]] for arm in document.arms}
+
+
+def _style(number: int, variant: int) -> Style:
+    """Return the style of a variant of an arm: two are alike only beyond 32 arms or 8 variants."""
+    count = len(COLOURS)
+    turn = number + number // count + variant
+    return Style(COLOURS[number % count], DASHES[turn % len(DASHES)], MARKERS[(number + variant) % len(MARKERS)])
 
 
 def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
@@ -76,7 +92,7 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
             "title": {"text": series.title},
             "xaxis": {"title": {"text": series.x}, **({"type": "log"} if series.is_log else {})},
             "yaxis": {"title": {"text": series.y}},
-            "showlegend": False,  # the page shows one for all charts
+            "showlegend": False,  # the page shows one below each chart
         },
     }
 

@@ -139,7 +139,7 @@ def _tables(pictures: list[Facets | Matrices | Exhibits]) -> dict[str, PageTable
 
 @cache
 def _plotly() -> str:
-    """Return Plotly, compressed: the page unpacks and runs it when the first chart comes into view."""
+    """Return Plotly, compressed: the page unpacks and runs it once it has loaded."""
     from plotly.offline import get_plotlyjs
 
     return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 6)).decode()

@@ -1,5 +1,6 @@
 "use strict";
-// The charts: Plotly is unpacked when the first comes into view, and each is drawn when it does.
+// The charts: Plotly is unpacked once the page has loaded. A chart is drawn when it comes into view, and the others one
+// by one while nothing else happens, so that they are there on paper.
 const places = [...document.querySelectorAll(".chart")];
 const key_of = (place) => place.id.slice("chart-".length);
 const charts = new Map();
@@ -72,6 +73,20 @@ const seen = new IntersectionObserver(async (entries) => {
   near.forEach(draw);
 }, { rootMargin: "200px" });
 places.forEach((place) => seen.observe(place));
+
+// A chart within a section that is folded has no width yet.
+const is_wanted = (place) => !drawn.has(place) && place.getClientRects().length > 0;
+function draw_next() {
+  const next = places.find(is_wanted);
+  if (!next) return;
+  draw(next);
+  setTimeout(draw_next);
+}
+addEventListener("load", async () => {
+  if (!places.some(is_wanted)) return;
+  await plotly();
+  draw_next();
+});
 
 root.addEventListener("theme", redraw);
 
