@@ -1,0 +1,186 @@
+"""A private Slurm of two nodes on this machine's loopback, each with a host name and a boot id of its own.
+
+It needs root, and the daemons of slurm-wlm and munge. Nothing of it outlives the block: the daemons are its children.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol", "squeue", "scancel", "unshare")
+NODES = ("n1", "n2")
+UP = 30.0
+"""Seconds within which the cluster must be up."""
+
+CONF = """
+ClusterName=ablabtest
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CryptoType=crypto/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
+ReturnToService=2
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+SlurmctldTimeout=30
+SlurmdTimeout=60
+MinJobAge=300
+KillWait=15
+MaxArraySize=4
+JobRequeue=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+NodeName=n1 NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[1]} CPUs=2 RealMemory=4000 State=UNKNOWN
+NodeName=n2 NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[2]} CPUs=2 RealMemory=4000 State=UNKNOWN
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE PriorityTier=10 GraceTime=0 PreemptMode=REQUEUE State=UP
+PartitionName=grace Nodes=n1,n2 MaxTime=INFINITE PriorityTier=10 GraceTime=60 PreemptMode=REQUEUE State=UP
+PartitionName=cancelling Nodes=n1,n2 MaxTime=INFINITE PriorityTier=10 GraceTime=0 PreemptMode=CANCEL State=UP
+PartitionName=high Nodes=n1,n2 MaxTime=INFINITE PriorityTier=100 PreemptMode=OFF State=UP
+PartitionName=down Nodes=n1,n2 MaxTime=INFINITE State=DOWN
+"""
+
+
+def is_possible() -> bool:
+    """Return whether a cluster can be started here."""
+    return os.geteuid() == 0 and all(map(shutil.which, NEEDED)) and _may_unshare()
+
+
+def _may_unshare() -> bool:
+    return subprocess.run(["unshare", "--uts", "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
+class Cluster:
+    """A cluster that is up. `environment`: of processes that are to use it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.conf = folder, folder / "slurm.conf"
+        self.environment = {"SLURM_CONF": str(self.conf)}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start munge, the controller and the nodes; RuntimeError if they are not up in time."""
+        for name in ("state", *(f"spool.{node}" for node in NODES)):
+            (self.folder / name).mkdir()
+        ports = _free_ports(1 + len(NODES))
+        self.conf.write_text(CONF.format(host=socket.gethostname(), ports=ports, folder=self.folder))
+        self._start_munge()
+        self.start_controller()
+        for node in NODES:
+            boot = self.folder / f"boot.{node}"
+            boot.write_text(f"{uuid.uuid4()}\n")
+            bound = (
+                f"mount --bind {boot} /proc/sys/kernel/random/boot_id && hostname {node} && exec slurmd -D -N {node}"
+            )
+            self._spawn(node, ["unshare", "--uts", "--mount", "sh", "-c", bound])
+        self.until(lambda: self.said("sinfo", "-h", "-N", "-p", "main", "-o", "%T").split() == ["idle"] * len(NODES))
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        named = {"socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log", "seed-file": "munge.seed"}
+        options = [f"--{option}={self.folder / name}" for option, name in named.items()]
+        self._spawn("munge", ["munged", "--foreground", "--force", f"--key-file={key}", *options])
+        self.until((self.folder / "munge.socket").exists)
+
+    def start_controller(self) -> None:
+        """Start the controller; it goes on from where it was stopped."""
+        self._spawn("controller", ["slurmctld", "-D"])
+
+    def stop_controller(self) -> None:
+        """Stop the controller, as for a restart."""
+        self._end("controller")
+
+    def said(self, *words: str) -> str:
+        """Return what a command of Slurm says, also when it fails."""
+        told = subprocess.run(words, env=self._env, capture_output=True, text=True, timeout=30, check=False)
+        return told.stdout + told.stderr
+
+    def jobs(self) -> dict[str, str]:
+        """Return the state of each job that has not ended, by its id."""
+        lines = self.said("squeue", "-h", "-r", "-o", "%i %T").splitlines()
+        return dict(line.split() for line in lines)
+
+    def until(self, holds: Callable[[], object], seconds: float = UP) -> None:
+        """Wait until it holds; RuntimeError with the daemons' logs if it does not in time."""
+        late = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > late:
+                logs = "\n".join(path.read_text(errors="replace")[-1500:] for path in self.folder.glob("*.log"))
+                raise RuntimeError(f"not within {seconds:g} seconds\n{self.said('squeue', '-t', 'all')}\n{logs}")
+            time.sleep(0.1)
+
+    def preempt(self) -> str:
+        """Submit a job that takes both nodes from those of lower partitions; return its id."""
+        taking = ("-p", "high", "-N2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300")
+        return self.said("sbatch", "--parsable", *taking).strip()
+
+    def stop(self) -> None:
+        """End all jobs and daemons."""
+        with suppress(subprocess.TimeoutExpired, RuntimeError):  # a step would outlive its daemon
+            self.said("scancel", "--signal=KILL", "--full", "--user=root")
+            self.said("scancel", "--user=root")
+            self.until(lambda: not self.jobs(), 10)
+        for name in reversed(list(self._processes)):
+            self._end(name)
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return {**os.environ, **self.environment}
+
+    def _spawn(self, name: str, words: list[str]) -> None:
+        with (self.folder / f"{name}.out").open("wb") as out:
+            self._processes[name] = subprocess.Popen(
+                words, env=self._env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _free_ports(number: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a cluster in this folder while the block runs."""
+    made = Cluster(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
