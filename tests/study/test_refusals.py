@@ -52,6 +52,8 @@ LINES = {
     "hydra/sweeper=optuna layerdrop=0.1": "nothing varies",
     "hydra/sweeper=basic optim.warmup_steps=7": "Could not override 'optim.warmup_steps'",
     "hydra/sweeper=optuna layerdrop=0,0.1 experiment=find": "declares its search itself",
+    "layerdrop=0,0.1 +hydra.launcher.foo=1": "hydra.launcher.foo: no such setting; allowed: hydra.launcher.gpus",
+    "layerdrop=0,0.1 hydra/launcher=ray +hydra.launcher.foo=1": "hydra.launcher.foo: no such setting; allowed: ",
     "experiment=find layerdrop=0.3": "layerdrop varies in experiment=find",
     "experiment=find seed=1,2": "search.training_seed",
 }

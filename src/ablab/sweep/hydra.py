@@ -3,8 +3,9 @@
 Words of the line configure Hydra's two.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol
 
 from ablab.code.folders import PRIMARY
@@ -97,7 +98,7 @@ def carry_out(line: TypedLine, words: Sequence[str]) -> int:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         try:
-            code = hydra.multirun(PRIMARY, line, list(words))
+            code = hydra.multirun(PRIMARY, line, _for_hydra(words))
         except HydraException as error:  # another sweeper than ours takes the words as they are
             raise UserError(f"{' '.join(words)}: {' '.join(str(error).split())}") from None
     return code if isinstance(code, int) else DONE
@@ -115,6 +116,9 @@ OURS = "hydra_plugins.ablab_hydra."
 GROUPS = ("hydra/launcher", "hydra/sweeper")
 """The groups of Hydra whose options and settings a study reads."""
 
+ANY_NAMES = "hydra.launcher.additional_parameters"
+"""The setting whose names are those of another program, sbatch."""
+
 READ = "hydra/launcher=OPTION, hydra/sweeper=OPTION, and settings below hydra.launcher and hydra.sweeper"
 
 OPTUNA = "hydra_plugins.ablab_hydra.sweepers.OptunaSweeper"
@@ -124,6 +128,11 @@ OPTUNA = "hydra_plugins.ablab_hydra.sweepers.OptunaSweeper"
 def hydra_words(words: Sequence[str]) -> list[str]:
     """Return the words that configure Hydra, not the runs."""
     return [word for word in words if word.lstrip("+~").startswith(("hydra.", "hydra/"))]
+
+
+def _for_hydra(words: Sequence[str]) -> list[str]:
+    """Return the words with Hydra's sign for new names where a setting takes any: nobody can know that it needs one."""
+    return [f"++{word}" if word.startswith(ANY_NAMES) else word for word in words]
 
 
 def check_hydra(words: Sequence[str], others: Sequence[str]) -> Settings | None:
@@ -143,6 +152,7 @@ def check_hydra(words: Sequence[str], others: Sequence[str]) -> Settings | None:
     launcher, sweeper = settings.pop("_target_"), composed.hydra.sweeper
     if launcher.startswith(OURS):
         _check_read(words)
+        _check_fields(get_class(launcher), settings)
         get_class(launcher)(**settings)
     return search_settings.of_hydra(sweeper, task_in_words(others)) if sweeper._target_ == OPTUNA else None
 
@@ -168,7 +178,7 @@ def _composed(words: Sequence[str]) -> Any:
             raise UserError(f"{word}: not one setting; allowed: {key.replace('.', '/')}=OPTION, {key}.NAME=VALUE")
     try:
         with own_hydra():
-            return compose(PRIMARY, overrides=list(words), return_hydra_config=True)
+            return compose(PRIMARY, overrides=_for_hydra(words), return_hydra_config=True)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         cause: Any = error.__cause__ or error
         unknown = next((word for word in words if getattr(cause, "full_key", None) == word.partition("=")[0]), None)
@@ -195,6 +205,16 @@ def _no_setting(words: Sequence[str], unknown: str) -> str:
     chosen = [word for word in words if word.partition("=")[0] in GROUPS]
     having = [str(name) for name in _composed(chosen).hydra[of.partition(".")[2]] if not str(name).startswith("_")]
     return f"no such setting; {choices(key, [f'{of}.{name}' for name in having])}"
+
+
+def _check_fields(launcher: type, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that were added with `+` and are none of the launcher's."""
+    known = signature(launcher).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        return  # it passes them on to whoever knows
+    for name in settings.keys() - known.keys():
+        allowed = choices(f"hydra.launcher.{name}", [f"hydra.launcher.{each}" for each in known])
+        raise UserError(f"hydra.launcher.{name}: no such setting; {allowed}")
 
 
 def _check_read(words: Sequence[str]) -> None:
