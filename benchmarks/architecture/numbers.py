@@ -17,13 +17,13 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 """Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 364,
-    "lines": 58_930,
+    "files over 12 lines": 365,
+    "lines": 59_180,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
     "files that name a score": 14,
-    "modules with one importer": 56,
+    "modules with one importer": 57,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }

@@ -3,21 +3,23 @@
 import os
 import signal
 import stat
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
 
 from ablab.config import compose
-from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
+from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE, LostError, UserError
 from ablab.store.failures import read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import SELECTED, RunFolder
-from ablab.sweep.launchers import task
-from ablab.sweep.launchers.base import Job
+from ablab.sweep.hydra import check_hydra
+from ablab.sweep.launchers import slurm as slurm_launcher
+from ablab.sweep.launchers import squeue, task
+from ablab.sweep.launchers.base import Job, cause_of
 from ablab.sweep.launchers.slurm import Queue, SubmititJobs, SubmittedWork
 from ablab.tasks.plan import plan
 from tests.run.conftest import TINY, typed
@@ -127,12 +129,14 @@ def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch)
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
     """A Slurm that takes a script, and says that the job has failed."""
-    monkeypatch.setattr(SlurmJob, "watcher", SlurmInfoWatcher(delay_s=600))  # submitit's remembers other tests' jobs
+    monkeypatch.setattr(squeue, "MISSING", 0.0)
     said = {
         "srun": "",
         "scancel": "",
         "sbatch": f"cp $1 {tmp_path}/script; echo Submitted batch job 12",
-        "sacct": "echo 'JobID|State|NodeList'; echo '12|TIMEOUT|n1'",
+        "sacct": "echo TIMEOUT",
+        "squeue": "",
+        "scontrol": "",
     }
     for name, lines in said.items():
         path = tmp_path / "bin" / name
@@ -141,6 +145,15 @@ def slurm(tmp_path, monkeypatch):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
+
+
+def tell(folder, name, lines):
+    """Let a command of the stand-in do something else."""
+    (folder / "bin" / name).write_text(f"#!/bin/sh\n{lines}\n")
+
+
+def job(folder, number):
+    return Job(RunFolder(folder / "runs" / f"r{number}"), "x", [f"seed={number}"])
 
 
 def test_slurm_is_told_what_is_typed(slurm, monkeypatch):
@@ -155,23 +168,126 @@ def test_slurm_is_told_what_is_typed(slurm, monkeypatch):
     assert read_failure(folder.failure).line == "the job ended as TIMEOUT (job 12)"
 
 
-def test_stopped_waiting_jobs_end_within_seconds(slurm, monkeypatch):
-    """However long ago they were submitted, and although they have left nothing."""
-    state = f"if [ -e {slurm}/cancelled ]; then echo '12|CANCELLED by 7|'; else echo '12|PENDING|'; fi"
-    (slurm / "bin" / "sacct").write_text(f"#!/bin/sh\necho 'JobID|State|NodeList'\n{state}\n")
-    (slurm / "bin" / "scancel").write_text(f"#!/bin/sh\ntouch {slurm}/cancelled\n")
+@pytest.mark.parametrize("answers", [True, False])
+def test_stopped_waiting_jobs_end_within_seconds(slurm, monkeypatch, answers):
+    """However long ago they were submitted, although they have left nothing, and whether Slurm still answers or not."""
+    monkeypatch.setattr(squeue, "SILENT", 2.0)
+    tell(
+        slurm,
+        "squeue",
+        f"{'' if answers else f'[ -e {slurm}/cancelled ] && exit 1; '}[ -e {slurm}/cancelled ] || echo 12",
+    )
+    tell(slurm, "scancel", f"touch {slurm}/cancelled")
+    tell(slurm, "sacct", "exit 1")
     began = time.monotonic()
 
     def stop():
         assert time.monotonic() < began + 12
         if not launcher.stopping:
-            monkeypatch.setattr(SlurmJob.watcher, "_start_time", time.time() - 7200)
             launcher.stop()
 
     launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9}), on_poll=stop)
     (ending,) = launcher.run([Job(RunFolder(slurm / "runs" / "r1"), "x", [])])
     assert ending.code == INTERRUPTED
-    assert time.monotonic() < began + 12
+
+
+def test_a_waiting_job_that_somebody_cancelled_is_not_waited_for(slurm):
+    """sacct does not know such a task of an array; it has no error file, since it never began."""
+    tell(slurm, "sacct", "")
+    folder = RunFolder(slurm / "runs" / "r1")
+    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
+    assert ending.code == INTERRUPTED
+    assert read_failure(folder.failure) is None
+
+
+def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
+    tell(slurm, "sacct", "echo FAILED")
+    said = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0.\nsrun: error: n3: task 0: Out Of Memory\n"
+    tell(slurm, "squeue", f"printf '{said}' > {slurm}/submitit/12_0_log.err")
+    folder = RunFolder(slurm / "runs" / "r1")
+    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
+    assert ending.cause.kind == "memory"
+    assert ending.cause.line.startswith("the job ended as FAILED (job 12): n3: task 0: Out Of Memory; see ")
+
+
+def test_a_controller_that_is_away_is_tried_again(slurm, monkeypatch):
+    monkeypatch.setattr(slurm_launcher, "RETRY", 0.0)
+    away = "echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller' >&2; exit 1"
+    tell(slurm, "sbatch", f"[ -e {slurm}/back ] && echo Submitted batch job 12 && exit 0; touch {slurm}/back; {away}")
+    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([job(slurm, 1)])
+    assert ending.cause.kind == "timeout", "it was submitted in the end"
+
+
+def test_one_that_stays_away_is_an_error_of_the_machine(slurm, monkeypatch):
+    monkeypatch.setattr(slurm_launcher, "AWAY", -1.0)
+    tell(slurm, "sbatch", "echo 'sbatch: error: Unable to contact slurm controller (connect failure)' >&2; exit 1")
+    with pytest.raises(LostError, match=r"Slurm does not answer: .*the same line, typed again, goes on"):
+        SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([job(slurm, 1)])
+
+
+def test_arrays_are_no_larger_than_the_cluster_takes(slurm):
+    tell(slurm, "scontrol", "echo 'MaxArraySize            = 3'")
+    tell(slurm, "sbatch", f"grep -h -- --array $1 >> {slurm}/arrays; echo Submitted batch job 12")
+    tell(slurm, "squeue", "echo 12_0; echo 12_1; echo 12_2; echo 12_3")
+    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9}))
+    launcher.start([job(slurm, number) for number in range(7)])
+    sizes = [line.partition("=0-")[2].partition("%")[0] for line in (slurm / "arrays").read_text().splitlines()]
+    assert sizes == ["2", "2"], "the seventh is no array"
+    assert len(launcher.running) == 7
+
+
+def test_more_jobs_than_the_user_may_submit_wait_for_places(slurm, monkeypatch, capfd):
+    monkeypatch.setattr(slurm_launcher, "RETRY", 0.0)
+    refusal = "sbatch: error: AssocMaxSubmitJobLimit"
+    # No array, and one job at a time, which ends as soon as another is refused for it.
+    there = f"if [ -e {slurm}/there ]; then rm {slurm}/there; echo '{refusal}' >&2; exit 1; fi"
+    tell(
+        slurm,
+        "sbatch",
+        f"if grep -q -- --array $1; then echo '{refusal}' >&2; exit 1; fi\n{there}\n"
+        f"touch {slurm}/there; echo . >> {slurm}/taken; echo Submitted batch job 12",
+    )
+    endings = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([job(slurm, number) for number in range(4)])
+    assert len(endings) == 4
+    assert len((slurm / "taken").read_text().split()) == 4
+    assert capfd.readouterr().err == "", "each refusal was retried, none is told"
+
+
+@pytest.mark.parametrize(("minutes", "delay"), [(3, 120), (2, 120), (1, 30), (2, 60)])
+def test_a_time_limit_without_a_step_is_refused(slurm, minutes, delay):
+    with pytest.raises(UserError, match=f"timeout_min={minutes}: .* no time is left for a step; allowed: "):
+        Queue("slurm", 1, None, {"timeout_min": minutes, "signal_delay_s": delay})
+    Queue("slurm", 1, None, {"timeout_min": -(-(delay + 120) // 60), "signal_delay_s": delay})
+
+
+def test_what_submitit_says_after_a_run_is_not_the_runs_last_line(tmp_path, monkeypatch, capfd):
+    def fails(words, log):
+        sys.stderr.write("error: trainer.accelerator=gpu: torch finds no GPU here\n")
+        return UNSUITABLE
+
+    monkeypatch.setattr(task, "perform", fails)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    try:
+        assert SubmittedWork([], str(tmp_path / "log.txt"))() == UNSUITABLE
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    sys.stdout.write("submitit INFO - Exiting after successful completion\n")
+    sys.stdout.flush()
+    first, last = (tmp_path / "log.txt").read_text().splitlines()
+    assert first == "job 7 of Slurm on this node"
+    assert cause_of(UNSUITABLE, tmp_path / "log.txt").line == last.removeprefix("error: ")
+    assert "Exiting" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["additional_parameters={mail-user: a@b.c}", "additional_parameters.mail-user=a@b.c"])
+def test_other_options_of_sbatch_are_typed_under_their_own_names(slurm, word):
+    """Hydra knows none of them, and would want a `+`; the line is refused for its last word alone."""
+    words = ["hydra/launcher=submitit_slurm", f"hydra.launcher.{word}"]
+    check_hydra(words, [])
+    with pytest.raises(UserError, match=r"^hydra.launcher.jbos=1: no such setting"):
+        check_hydra([*words, "hydra.launcher.jbos=1"], [])
 
 
 def test_what_slurm_does_not_take_is_one_line(slurm):

@@ -1,5 +1,6 @@
 """The Slurm launcher: runs as jobs of Slurm, or of submitit's local substitute, with a store that all nodes see."""
 
+import math
 import os
 import re
 import shutil
@@ -7,17 +8,35 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from io import StringIO
 from typing import Any, Literal
 
-from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
+from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError
 from ablab.store.failures import Kind
+from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """Slurm states of jobs that could not record a failure themselves; any other state is a kill."""
+
+SIGNAL_DELAY = 120
+"""Seconds before the time limit at which Slurm signals a run that names no `signal_delay_s`."""
+
+START = 120
+"""Seconds of a time limit that no step may have: Slurm signals up to 60 too early, and a run has to start."""
+
+RETRY = 10.0
+"""Seconds between two submissions of what was not taken."""
+
+AWAY = 600.0
+"""Seconds for which a controller that does not answer is tried again."""
+
+NO_CONTROLLER = re.compile("Unable to contact|Socket timed out|temporarily unavailable|[Cc]onnection refused")
+TOO_MANY = re.compile("SubmitJob|job submit limit|Job violates accounting/QOS policy|Invalid job array specification")
 
 REQUEUES = 1000
 """Maximum number of time limits per run. A run resumes exactly, so the limit can be high."""
@@ -42,6 +61,17 @@ class Queue:
         for key, value in (("cpus_per_task", self.threads), ("jobs", self.jobs), *self._positive()):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
+        if self.cluster == "slurm":
+            self._check_limit()
+
+    def _check_limit(self) -> None:
+        """Refuse a time limit that leaves no time for a step: the run would return to the queue without end."""
+        limit, delay = self.parameters.get("timeout_min"), self.parameters.get("signal_delay_s", SIGNAL_DELAY)
+        if limit is not None and limit * 60 < delay + START:
+            raise UserError(
+                f"hydra.launcher.timeout_min={limit}: with signal_delay_s={delay} no time is left for a step; "
+                f"allowed: {math.ceil((delay + START) / 60)} and more, or a smaller hydra.launcher.signal_delay_s"
+            )
 
     def _positive(self) -> Iterator[tuple[str, Any]]:
         yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node", "mem_gb"))
@@ -77,39 +107,98 @@ class SubmititJobs(Launcher):
         self.queue = queue
         self.one_machine = queue.cluster == "local"
         self._submitted: dict[Any, Job] = {}
+        self._held: list[Job] = []
+        self._portion = sys.maxsize
+        self._tried = self._taken = 0.0
+        self._took = False
+        self._queued = squeue.Queued()
 
     @property
     def running(self) -> Sequence[Job]:
-        """Submitted jobs, whether they have started or not."""
-        return list(self._submitted.values())
+        """Jobs that have not ended, whether they have started, wait, or are yet to be submitted."""
+        return [*self._submitted.values(), *self._held]
 
     @property
     def room(self) -> int:
         """Unlimited unless `jobs` is set: Slurm queues jobs that do not fit yet."""
-        return sys.maxsize if self.queue.jobs is None else self.queue.jobs - len(self._submitted)
+        return sys.maxsize if self.queue.jobs is None else self.queue.jobs - len(self.running)
 
     def start(self, jobs: Sequence[Job]) -> None:
+        """Submit jobs, in as few arrays as the cluster takes; what it does not take now is held for later."""
+        if self.queue.cluster == "slurm" and self._portion == sys.maxsize:
+            self._portion = squeue.most_in_an_array()
+        self._held.extend(jobs)
+        self._taken = time.monotonic()
+        self._submit()
+
+    def _submit(self) -> None:
+        """Submit what is held. UserError for what the cluster refuses, LostError if its controller stays away."""
+        while self._held and not self.stopping:
+            portion, self._tried = self._held[: self._portion], time.monotonic()
+            try:
+                handles = self._array(portion)
+            except (RuntimeError, OSError) as error:
+                line = " ".join(str(error).split())[:300]
+                if TOO_MANY.search(line) and len(portion) > 1:
+                    self._portion = len(portion) // 2
+                    continue
+                self._hold(line)
+                return
+            self._submitted.update(zip(handles, portion, strict=True))
+            del self._held[: len(portion)]
+            self._taken, self._took = time.monotonic(), True
+
+    def _hold(self, line: str) -> None:
+        """Keep what is held for another try if `line`, the refusal, is one that passes; raise the error otherwise."""
+        late = time.monotonic() - self._taken > AWAY
+        if NO_CONTROLLER.search(line):
+            if late:
+                raise LostError(f"hydra.launcher: Slurm does not answer: {line}; the same line, typed again, goes on")
+        elif not TOO_MANY.search(line) or not (self._submitted or (self._took and not late)):
+            raise UserError(f"hydra.launcher: the jobs were refused: {line}")
+
+    def _array(self, jobs: Sequence[Job]) -> list[Any]:
         executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
-        try:
-            with executor.batch():
-                handles = [executor.submit(self._work(job)) for job in jobs]
-        except (RuntimeError, OSError) as error:  # sbatch has refused them, such as for a partition that is none
-            raise UserError(f"hydra.launcher: the jobs were refused: {' '.join(str(error).split())[:300]}") from None
-        self._submitted.update(zip(handles, jobs, strict=True))
+        # submitit prints what sbatch says of a refusal, which the error says too.
+        with redirect_stderr(StringIO()), executor.batch():
+            return [executor.submit(self._work(job)) for job in jobs]
 
     def _work(self, job: Job) -> "SubmittedWork":
         return SubmittedWork(job.line(self.queue.threads), str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
-        """Yield jobs that have ended; submitit polls Slurm at growing intervals."""
+        """Yield jobs that have ended, and submit those that were held."""
         time.sleep(POLL_SECONDS)
-        for handle in [handle for handle in self._submitted if handle.done()]:
+        if self.stopping:
+            yield from (Ending(job, INTERRUPTED) for job in self._held)
+            self._held = []
+        if self.queue.cluster == "local":
+            for handle in [handle for handle in self._submitted if handle.done()]:
+                yield _ending(handle, self._submitted.pop(handle))
+            return
+        for handle in [handle for handle in self._submitted if _has_result(handle)]:
             yield _ending(handle, self._submitted.pop(handle))
+        ids = {handle.job_id: handle for handle in self._submitted}
+        for gone in self._queued.gone(ids, bool(self.stopping)) if ids else ():
+            yield self._lost(ids[gone], self._submitted.pop(ids[gone]))
+        if self._held and time.monotonic() - self._tried > RETRY:
+            self._submit()
+
+    def _lost(self, handle: Any, job: Job) -> Ending:
+        """Return the ending of a job that left the queue without a result."""
+        state, told = squeue.state_of(handle.job_id), squeue.last_error(handle.paths.stderr)
+        never_began = state is None and not handle.paths.stderr.exists()
+        if self.stopping or never_began or (state or "").startswith(("CANCELLED", "PREEMPTED")):
+            return Ending(job, INTERRUPTED)
+        memory = state == "OUT_OF_MEMORY" or bool(squeue.OUT_OF_MEMORY.search(told or ""))
+        how = f"the job ended as {state}" if state else "the job left the queue without a result"
+        line = f"{how} (job {handle.job_id})" + (f": {told}; see {handle.paths.stderr}" if told else "")
+        return Ending(job, FAILED, Cause("memory" if memory else KINDS.get(state or "", "killed"), line))
 
     def end(self, *, kill: bool) -> None:
         """Cancel all jobs: Slurm sends SIGTERM, followed by SIGKILL after a while."""
+        self._queued.hurry()
         for handle in self._submitted:
-            handle.watcher.clear()  # it may ask every ten minutes by now; it begins anew with every 2 seconds
             if self.queue.cluster == "slurm":
                 handle.cancel(check=False)
                 continue
@@ -117,20 +206,23 @@ class SubmititJobs(Launcher):
                 os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
 
 
+def _has_result(handle: Any) -> bool:
+    folder = handle.paths.folder
+    with suppress(OSError):  # NFS then looks again at what the folder holds
+        folder.chmod(folder.stat().st_mode)
+    return bool(handle.paths.result_pickle.exists())
+
+
 def _ending(handle: Any, job: Job) -> Ending:
-    if str(handle.state).startswith("CANCELLED") and not handle.paths.result_pickle.exists():
-        return Ending(job, INTERRUPTED)  # it may have waited; submitit would wait for its result, one after the other
     from submitit.core.utils import FailedJobError
 
     error = handle.exception()
     if error is None:
         code = handle.result()
         return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))
-    state = str(handle.state).split()[0]
-    if state == "CANCELLED":
-        return Ending(job, INTERRUPTED)
     if isinstance(error, FailedJobError):
         return Ending(job, FAILED, Cause("error", _raised(error)))
+    state = str(handle.state).split()[0]
     line = f"the job ended as {state}" + (f" (job {handle.job_id})" if handle.job_id else "")
     return Ending(job, FAILED, Cause(KINDS.get(state, "killed"), line))
 
@@ -154,9 +246,20 @@ class SubmittedWork:
 
     def __call__(self) -> int:
         """Execute the run and return its exit code."""
-        from ablab.sweep.launchers.task import into, perform
+        from ablab.sweep.launchers.task import perform, within
 
-        into(self.log)
+        with within(self.log):
+            code, requeue = self._performed(perform)
+        if requeue is not None:
+            requeue()  # does not return
+        return code
+
+    def _performed(self, perform: Callable[[Sequence[str], str], int]) -> tuple[int, Callable[[], None] | None]:
+        """Execute the run; return its exit code and what puts the job back into the queue, if it must return there."""
+        if (job := os.environ.get("SLURM_ARRAY_JOB_ID")) is not None:
+            job += f"_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
+        if job or (job := os.environ.get("SLURM_JOB_ID")):
+            print(f"job {job} of Slurm on {os.environ.get('SLURMD_NODENAME', 'this node')}")  # noqa: T201
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
         requeue: Any = signal.getsignal(number)
         asked: list[int] = []
@@ -172,9 +275,7 @@ class SubmittedWork:
             code = perform(self.words, self.log)
         except KeyboardInterrupt:  # before it was planned
             code = INTERRUPTED
-        if asked and code == INTERRUPTED:
-            requeue(number, None)  # does not return
-        return code
+        return code, partial(requeue, number, None) if asked and code == INTERRUPTED else None
 
     def checkpoint(self) -> Any:
         """Return the submission for the queue: the same work, since the run's folder holds its progress."""

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -150,6 +151,24 @@ def into(log: str) -> None:
     os.close(target)
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", closefd=False)
+
+
+@contextmanager
+def within(log: str) -> Iterator[None]:
+    """Redirect all output into one file while the block runs: what follows it is not the run's."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    streams, copies = (sys.stdout, sys.stderr), (os.dup(1), os.dup(2))
+    try:
+        into(log)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in enumerate(copies, start=1):
+            os.dup2(copy, number)
+            os.close(copy)
+        sys.stdout, sys.stderr = streams
 
 
 def _end_with(server: int) -> None:
