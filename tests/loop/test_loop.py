@@ -144,6 +144,7 @@ def test_bad_proposals_are_refused_before_anything_is_written(folder, words, rea
     assert not Path("outputs/studies/loop/loop.json").exists()
 
 
+@pytest.mark.slow
 def test_a_spent_budget_ends_the_loop(folder, capsys):
     for width in (1, 2, 3, 4):
         propose(f"width={width}")
@@ -170,6 +171,7 @@ def test_an_edited_file_is_on_record(folder, capsys):
     assert "it was edited since" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_proposers_at_once_are_judged_in_one_order(folder):
     Path("pause.txt").write_text("0.05")
     asked = [
@@ -183,6 +185,7 @@ def test_two_proposers_at_once_are_judged_in_one_order(folder):
     assert len(book().floors) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_proposer_goes_on_with_the_seeds_that_were_drawn(folder):
     Path("pause.txt").write_text("0.2")
     with subprocess.Popen(
@@ -208,6 +211,7 @@ def test_a_loop_is_no_experiment(folder, capsys):
         read_loop("loop")
 
 
+@pytest.mark.slow
 def test_a_loop_is_packed_and_verified_with_its_ledger(folder, capsys):
     assert propose("lr=0.2") == 0
     assert propose("width=7") == DROPPED

@@ -104,6 +104,7 @@ def test_typed_again_nothing_runs(swept):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+@pytest.mark.slow
 def test_failures_are_tried_again_when_asked(swept):
     outputs, _ = swept
     code, _ = typed("data.max_tokens=1", "seed=1,2", f"outputs={outputs}", "retry_failed=true")

@@ -401,6 +401,7 @@ def test_tables_and_pictures_are_shown_packed_and_verified(folder, capsys):
     assert "artefacts/one.png is not what was given in training" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_archive_is_reported_where_its_file_and_program_are_not(folder, tmp_path_factory, monkeypatch, capsys):
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     assert main(["report", "experiment=lr"]) == 0
@@ -678,6 +679,7 @@ def test_the_law_of_seeds_is_checked_before_a_study(folder, capsys, script, said
     assert not Path("outputs/runs").exists()
 
 
+@pytest.mark.slow
 def test_a_study_with_values_of_a_check_is_checked_before_its_first_run(folder, capsys):
     text = STUDY.replace('--seed, "{seed}"', '--seed, "{seed}{epochs}"') + "common: [epochs=5]\ncheck: {epochs: 1}\n"
     Path("experiments/lr.yaml").write_text(text.replace("[1, 2, 3]", "[1]").split("claims")[0] + text[-38:])

@@ -211,6 +211,7 @@ def test_claims_are_judged_and_reported_in_every_format(swept, capsys):
     assert "tokens" not in (report / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_it_is_tuned(folder):
     assert main(["train", "-m", "experiment=tuned", *QUIET]) == 0
     assert main(["report", "experiment=tuned", "resamples=1000", *QUIET]) == 0
