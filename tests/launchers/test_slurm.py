@@ -60,7 +60,10 @@ def said(tmp_path):
 
 
 def test_a_sweep_ends_with_its_last_run(start, tmp_path):
-    assert start(*SHORT, "norm=pre,post", "seed=1").wait(150) == 0, said(tmp_path)
+    own = "hydra.launcher.additional_parameters={nice: 5}"
+    assert start(*SHORT, "norm=pre,post", "seed=1", own).wait(150) == 0, said(tmp_path)
+    (script,) = (tmp_path / "outputs" / "submitit").glob("*_submission.sh")
+    assert "#SBATCH --nice=5\n" in script.read_text()
     assert "accounting" not in said(tmp_path)
     folders = [RunFolder(path) for path in (tmp_path / "outputs" / "runs").glob("r*")]
     assert [folder.record() is not None for folder in folders] == [True, True]

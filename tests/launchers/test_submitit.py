@@ -200,6 +200,19 @@ def test_a_waiting_job_that_somebody_cancelled_is_not_waited_for(slurm):
     assert read_failure(folder.failure) is None
 
 
+def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
+    """A requeue takes it out for a moment; however rarely Slurm is asked, it takes ten seconds of absence."""
+    seen = iter([{"1", "2"}, {"2"}, {"1", "2"}, {"2"}, {"2"}, {"2"}])
+    clock = [1000.0]
+    monkeypatch.setattr(squeue, "queued", lambda: next(seen))
+    monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
+    followed, told = squeue.Queued(), []
+    for wait in (60, 60, 60, 60, 6, 6):
+        clock[0] += wait
+        told.append(followed.gone(["1", "2"], stopping=False))
+    assert told == [set(), set(), set(), set(), set(), {"1"}]
+
+
 def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
     tell(slurm, "sacct", "echo FAILED")
     said = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=12.0.\nsrun: error: n3: task 0: Out Of Memory\n"

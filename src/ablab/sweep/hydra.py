@@ -132,7 +132,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
 
 def _for_hydra(words: Sequence[str]) -> list[str]:
     """Return the words with Hydra's sign for new names where a setting takes any: nobody can know that it needs one."""
-    return [f"++{word}" if word.startswith(ANY_NAMES) else word for word in words]
+    return [f"++{word}" if f"{word.partition('=')[0]}.".startswith(f"{ANY_NAMES}.") else word for word in words]
 
 
 def check_hydra(words: Sequence[str], others: Sequence[str]) -> Settings | None:
@@ -212,7 +212,7 @@ def _check_fields(launcher: type, settings: Mapping[str, Any]) -> None:
     known = signature(launcher).parameters
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return  # it passes them on to whoever knows
-    for name in settings.keys() - known.keys():
+    for name in sorted(settings.keys() - known.keys()):
         allowed = choices(f"hydra.launcher.{name}", [f"hydra.launcher.{each}" for each in known])
         raise UserError(f"hydra.launcher.{name}: no such setting; {allowed}")
 

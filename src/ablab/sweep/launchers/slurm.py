@@ -237,8 +237,8 @@ def _raised(error: Exception) -> str:
 class SubmittedWork:
     """The function that a job executes.
 
-    Shortly before the time limit, or on preemption, the run writes a checkpoint at its next step, and the job goes back
-    into the queue, from where the run continues exactly.
+    Shortly before the time limit the run writes a checkpoint at its next step, and the job goes back into the queue,
+    from where the run continues exactly. So it does on pre-emption where Slurm tells of it by the same signal.
     """
 
     words: Sequence[str]

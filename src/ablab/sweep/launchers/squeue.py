@@ -43,13 +43,15 @@ class Queued:
         If Slurm does not answer, none has, unless they were told to stop: then nothing is waited for in vain.
         """
         now = time.monotonic()
-        if now - self._asked >= max(ASK_EVERY[0], min(ASK_EVERY[1], (now - self._began) / 20)):
-            self._asked = now
-            if (there := queued()) is None:
-                return set(ids) if stopping and now - self._answered > SILENT else set()
-            self._answered = now
-            self._missing = {each: self._missing.get(each, now) for each in ids if each not in there}
-        return {each for each, since in self._missing.items() if each in ids and now - since >= MISSING}
+        rarely = max(ASK_EVERY[0], min(ASK_EVERY[1], (now - self._began) / 20))
+        if now - self._asked < (ASK_EVERY[0] if self._missing else rarely):
+            return set()
+        self._asked = now
+        if (there := queued()) is None:
+            return set(ids) if stopping and now - self._answered > SILENT else set()
+        self._answered = now
+        self._missing = {each: self._missing.get(each, now) for each in ids if each not in there}
+        return {each for each, since in self._missing.items() if now - since >= MISSING}
 
 
 def queued() -> set[str] | None:
