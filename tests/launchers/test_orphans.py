@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,19 @@ def alive(session):
     return found
 
 
+@contextmanager
+def killed_with(launcher, seconds):
+    """Kill a launcher alone after the block; its processes must end within so many seconds."""
+    try:
+        yield
+        launcher.kill()
+        launcher.wait()
+        assert by_and_by(lambda: not alive(launcher.pid), seconds), "runs, their programs or the server are left"
+    finally:
+        for process in alive(launcher.pid):
+            os.kill(process, signal.SIGKILL)
+
+
 def trains(metrics):
     """Return whether a run has taken ten steps."""
     with suppress(ValueError):  # a row is being written
@@ -79,14 +92,8 @@ def test_commands_end_with_their_launcher(tmp_path, monkeypatch):
     Path("experiments").mkdir()
     Path("experiments/rates.yaml").write_text(STUDY)
     launcher = launched("experiment=rates", "logger=none")
-    try:
+    with killed_with(launcher, seconds=15):
         assert by_and_by(lambda: len(list(Path().glob("started*.txt"))) == 2, 60)
-        launcher.kill()
-        launcher.wait()
-        assert by_and_by(lambda: not alive(launcher.pid), 15), "runs, their programs or the server are left"
-    finally:
-        for process in alive(launcher.pid):
-            os.kill(process, signal.SIGKILL)
     assert not any(is_held(RunFolder(path).lock) for path in Path("outputs/runs").glob("r*"))
 
 
@@ -97,14 +104,8 @@ def test_runs_save_what_they_have(tmp_path):
     words = (*TINY, *length, "norm=pre,post", "seed=1", f"outputs={tmp_path}")
     launcher = launched(*words)
     rows = f"{tmp_path}/runs"
-    try:
+    with killed_with(launcher, seconds=20):
         assert by_and_by(lambda: sum(map(trains, Path(rows).glob("*/metrics.csv"))) == 2, 60)
-        launcher.kill()
-        launcher.wait()
-        assert by_and_by(lambda: not alive(launcher.pid), 20), "runs or the server are left"
-    finally:
-        for process in alive(launcher.pid):
-            os.kill(process, signal.SIGKILL)
     folders = [RunFolder(path) for path in Path(rows).glob("r*")]
     assert len(folders) == 2
     assert all(folder.continues for folder in folders), "each has saved"
