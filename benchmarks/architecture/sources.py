@@ -96,6 +96,7 @@ def of_package(name: str) -> dict[str, Path]:
     }
 
 
+@cache
 def imports_of(module: str, *, inside_functions: bool = True) -> set[str]:
     """Return the modules of the package that one imports, anywhere or at module level alone."""
 

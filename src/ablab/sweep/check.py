@@ -77,7 +77,7 @@ def said_of(result: Tried) -> str:
 
 def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[str, Cell, Tried]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*modules, "ablab.sweep.check", "ablab.config.values"])
+    context.set_forkserver_preload([*modules, "ablab.sweep.check", "ablab.config.warm"])
     for condition, cell in cells.items():
         with ProcessPoolExecutor(1, context) as pool:
             try:

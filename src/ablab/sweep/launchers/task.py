@@ -39,7 +39,7 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
     Runs of a task that needs no torch do without.
     """
-    return [*task_in_words(words).modules, "ablab.sweep.launchers.task", "ablab.config.values"]
+    return [*task_in_words(words).modules, "ablab.sweep.launchers.task", "ablab.config.warm"]
 
 
 def perform(words: Sequence[str], log: str | None) -> int:
