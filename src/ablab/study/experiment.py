@@ -53,7 +53,7 @@ def _among(more: Callable[[], Iterable[str]]) -> AfterValidator:
         check_metric(name)
         own = [score for task in _own_task(info) for score in task.measured]
         scores = [*own, *(score for task in known_tasks() for score in task.scores)]
-        allowed = (*dict.fromkeys(scores), *own_metrics(), *more())
+        allowed = dict.fromkeys((*scores, *own_metrics(), *more()))
         if name not in allowed:
             raise ValueError(choices(name, allowed))
         return name
