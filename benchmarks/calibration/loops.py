@@ -24,7 +24,7 @@ import numpy.typing as npt
 from rich.progress import track
 from scipy.special import stdtr
 
-from ablab.statistics.loops import LookLevels
+from ablab.statistics.loops import OF_WHOLE, LookLevels
 from ablab.statistics.student import Floats
 from benchmarks.calibration.jobs import SEED
 from benchmarks.calibration.noise import DISTRIBUTIONS
@@ -245,7 +245,7 @@ class Referee:
             runs += keeps * self.floor
         stands = self._confirmed(loops, kept)
         number_kept = kept.sum(axis=1)
-        arms = np.where(number_kept > 1, number_kept + 3, 3) * (number_kept > 0)
+        arms = np.where(number_kept > 1, number_kept + 1 + OF_WHOLE, 1 + OF_WHOLE) * (number_kept > 0)
         return _outcome(loops, stands, runs + self.confirmation * arms)
 
     def _looked(self, scores: Floats, floor: Floats) -> tuple[Truths, Floats, Floats]:
@@ -268,8 +268,8 @@ class Referee:
         total = (kept * gains).sum(axis=1)
         # A stack is as noisy as proposals are, and as the changes in it make it.
         own = loops.world.own * np.where(kept, loops.factors, 1.0).prod(axis=1)
-        whole, first = total[:, None] + loops.noise(2 * seeds, own), loops.noise(seeds)
-        squares, df = _squares(whole), np.full(loops.count, 2.0 * seeds - 1)
+        whole, first = total[:, None] + loops.noise(OF_WHOLE * seeds, own), loops.noise(seeds)
+        squares, df = _squares(whole), np.full(loops.count, OF_WHOLE * seeds - 1.0)
         differences = np.full((loops.count, PROPOSALS), -np.inf)
         for number in range(PROPOSALS):
             has = kept[:, number] & (numbers > 1)
@@ -277,7 +277,7 @@ class Referee:
                 without = (total - gains[:, number])[:, None] + loops.noise(seeds, own / loops.factors[:, number])
                 squares, df = squares + has * _squares(without), df + has * (seeds - 1)
                 differences[:, number] = np.where(has, whole.mean(axis=1) - without.mean(axis=1), -np.inf)
-        error = np.sqrt(squares / df * (0.5 / seeds + 1 / seeds))
+        error = np.sqrt(squares / df * (1 / OF_WHOLE + 1) / seeds)
         p = np.ones((loops.count, PROPOSALS + 1))
         p[:, :PROPOSALS] = stdtr(df[:, None], -differences / error[:, None])
         together = compared(whole, first)

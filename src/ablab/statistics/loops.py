@@ -17,6 +17,9 @@ import numpy as np
 from ablab.statistics.multiple import holm
 from ablab.statistics.student import quantile, upper_tail
 
+OF_WHOLE = 3
+"""Runs of the whole for each of another arm in a confirmation: all others are compared with its mean."""
+
 
 @dataclass(frozen=True)
 class LookLevels:
@@ -26,7 +29,7 @@ class LookLevels:
     """
 
     looks: tuple[int, ...] = (1, 2, 3, 5)
-    stop: tuple[float, ...] = (0.30, 0.20, 0.12)
+    stop: tuple[float, ...] = (0.35, 0.20, 0.12)
     keep: float = 0.05
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from ablab.errors import UserError, first_error
 from ablab.files import json_digest, read_json
 from ablab.files.disk import lock_at, writing_in
-from ablab.statistics.loops import LookLevels
+from ablab.statistics.loops import OF_WHOLE, LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
 from ablab.store.register import LOOP, Register, file_digest
@@ -30,7 +30,7 @@ class Budget(Declared):
 
 
 class Confirmation(Declared):
-    """How the kept changes are confirmed: on so many fresh seeds, twice of their whole, with one error over all.
+    """How the kept changes are confirmed: on so many fresh seeds, thrice of their whole, with one error over all.
 
     `sealed`: words that confirmation alone adds, such as those that name a test set.
     """
@@ -38,6 +38,11 @@ class Confirmation(Declared):
     seeds: Annotated[int, Field(ge=2)] = 6
     error: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     sealed: Words = Field(default_factory=list)
+
+    @property
+    def of_whole(self) -> int:
+        """The number of seeds of the whole."""
+        return OF_WHOLE * self.seeds
 
 
 class DeclaredLoop(Declared):

@@ -114,7 +114,6 @@ class Referee:
             asked = known[-1] if known else self._asked(book)
             if not known:
                 book = self.ledger.write(book.model_copy(update={"confirmed": [*book.confirmed, asked]}))
-            # All others are compared with the whole, so that its mean is worth twice the runs.
             single = asked.seeds[: self.file.loop.confirmation.seeds]
             arms = {
                 name: self._of_words(name, words, asked.seeds if name == WHOLE else single)
@@ -304,7 +303,7 @@ class Referee:
             name: list(self.file.words(*book.changes(stack), self.file.loop.confirmation.sealed))
             for name, stack in stacks.items()
         }
-        seeds = self._drawn(book, 2 * self.file.loop.confirmation.seeds)
+        seeds = self._drawn(book, self.file.loop.confirmation.of_whole)
         return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms)
 
     def _change(self, book: Book, number: int) -> list[str]:
