@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
+from ablab.store.chain import Chain
 from ablab.study.loop import Ledger, read_loop
 
 TRAIN = """
@@ -145,6 +147,18 @@ def test_bad_proposals_are_refused_before_anything_is_written(folder, words, rea
 
 
 @pytest.mark.slow
+def test_a_study_on_the_seeds_of_a_floor_trains_no_baseline(folder, capsys):
+    assert main(["floor", "hydra.launcher.jobs=4"]) == 0
+    (floor,) = book().floors
+    assert f"seeds: {floor.seeds}" in capsys.readouterr().out
+    of_a_loop = ("metric", "margin", "floor", "looks", "stop", "budget", "confirmation")
+    study = [line for line in LOOP.splitlines() if line.partition(":")[0] not in of_a_loop]
+    more = ["metric: val_loss", f"seeds: {floor.seeds}", "factors: {width: [8, 7]}"]
+    Path("experiments/widths.yaml").write_text("\n".join([*study, *more]))
+    assert main(["train", "-m", "experiment=widths", "hydra.launcher.jobs=4"]) == 0
+    assert len(started()) == 2 * len(floor.seeds), "only those of the other width were trained"
+
+
 def test_a_spent_budget_ends_the_loop(folder, capsys):
     for width in (1, 2, 3, 4):
         propose(f"width={width}")
@@ -160,6 +174,24 @@ def test_an_edited_ledger_is_refused_and_verify_tells(folder, capsys):
     assert propose("lr=0.2") == 2
     assert "not the ledger that was registered" in capsys.readouterr().err
     assert main(["verify", "outputs=outputs", "stamp=0:0"]) in (1, 2)
+
+
+def test_a_failure_stays_on_record_whatever_is_deleted_or_restored(folder, capsys):
+    assert propose("width=7") == DROPPED
+    shutil.copytree("outputs", "before")
+    assert propose("width=100") == RUN_FAILED
+    stamp = Chain.of(Path("outputs")).stamp
+    for record in Path("outputs/runs").glob("*/failure.json"):
+        shutil.rmtree(record.parent)
+    assert propose("width=100") == RUN_FAILED, "it may be proposed again"
+    assert [proposal.outcome for proposal in book().proposals] == ["dropped", "failed", "failed"]
+    shutil.rmtree("outputs")
+    shutil.copytree("before", "outputs")
+    capsys.readouterr()
+    assert main(["verify", "experiment=loop", f"stamp={stamp}"]) == 1, "a store of before lacks what the stamp saw"
+    Path("outputs/register.jsonl").unlink()
+    assert propose("width=6") == 2
+    assert "not the ledger that was registered" in capsys.readouterr().err
 
 
 def test_an_edited_file_is_on_record(folder, capsys):
@@ -222,7 +254,7 @@ def test_a_loop_is_packed_and_verified_with_its_ledger(folder, capsys):
     with zipfile.ZipFile("loop.zip") as packed:
         names = packed.namelist()
     assert {"studies/loop/loop.json", "reports/loop/confirmation.md", "register.jsonl"} <= {*names}
-    runs = book().runs + 3 * 2
+    runs = book().runs + (3 + 1) * 2
     assert sum(name.endswith("/record.json") for name in names) == runs
     assert main(["verify", "archive=loop.zip"]) == 0, capsys.readouterr().out
     path = Path("outputs/studies/loop/loop.json")
