@@ -1,0 +1,253 @@
+"""The process of a command: how it ends, what it says on the way, and what a kill leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ablab.api import open as open_store
+from ablab.commands.cli import main
+from ablab.study.definition import define
+from ablab.study.ledger import register
+from ablab.sweep.progress import last_line
+from ablab.tasks.command.process import execute
+from ablab.tasks.command.result import ProgressLines
+from tests.tasks.commands import DONE, STUDY, TRAIN, only_run, result, words_of
+
+
+def test_a_command_that_never_ends_is_ended_with_its_children(folder, capsys):
+    script = "import subprocess; subprocess.Popen(['sleep', '987.6']); time.sleep(60)"
+    assert main(["train", *words_of(script, "task.timeout=0.02", "task.grace=0.2")]) == 1
+    assert "the command had not ended after 1.2 seconds (timeout)" in capsys.readouterr().err
+    time.sleep(0.2)
+    assert not _runs("987.6")
+
+
+def test_children_that_it_leaves_behind_are_ended(folder):
+    script = f"import subprocess; subprocess.Popen(['sleep', '986.5']); {DONE}"
+    assert main(["train", *words_of(script)]) == 0
+    time.sleep(0.2)
+    assert not _runs("986.5")
+
+
+def _runs(word):
+    return any(
+        word.encode() in path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.parent.name != str(os.getpid()) and path.exists()
+    )
+
+
+@pytest.mark.parametrize("daemon", ["sleep 600", "yes"])
+def test_a_daemon_that_keeps_its_streams_open_is_not_waited_for(folder, capsys, daemon):
+    start = f"print(subprocess.Popen({daemon.split()}, start_new_session=True).pid, file=open('pid', 'w'))"
+    began = time.monotonic()
+    try:
+        assert main(["train", *words_of(f"import subprocess\n{start}\nprint('its own last words')\n{DONE}")]) == 0
+    finally:
+        os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+    assert time.monotonic() - began < 60
+    assert "its own last words" in capsys.readouterr().out
+
+
+def test_what_it_says_beyond_measure_is_left_out(folder, capsys, monkeypatch):
+    monkeypatch.setattr("ablab.tasks.command.process.MOST", 1 << 16)
+    script = f"print('x' * (1 << 20)); {DONE}"
+    assert main(["train", *words_of(script)]) == 0
+    said = capsys.readouterr().out
+    assert "is left out]" in said
+    assert said.count("x" * 1000) < 100
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_passed_on_and_the_next_attempt_goes_on_in_the_same_folder(folder, sent):
+    script = f"""
+kept = os.path.join(os.path.dirname(out), "kept")
+if os.environ["ABLAB_ATTEMPT"] == "1":
+    signal.signal(signal.SIGTERM, lambda *_: (open(kept, "w").write(seed), sys.exit(3)))
+    open("ready", "w").close()
+    time.sleep(60)
+assert open(kept).read() == seed
+{DONE}
+"""
+    words = words_of(script)
+    process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
+    while not Path("ready").exists():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(sent)
+    assert process.wait(30) == 130
+    assert main(["train", *words]) == 0
+    assert only_run().state == "finished"
+
+
+def test_a_command_ends_with_a_killed_run(folder):
+    words = words_of("open('ready', 'w').write(str(os.getpid())); time.sleep(60)")
+    process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
+    while not Path("ready").exists() or not Path("ready").read_text():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    command = Path(f"/proc/{Path('ready').read_text()}")
+    for _ in range(50):
+        if not command.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the command outlives its run")
+
+
+def test_progress_is_a_curve_and_items_are_kept(folder):
+    script = (
+        "place = os.path.join(os.path.dirname(out), 'progress.jsonl')\n"
+        "for step in (10, 20):\n"
+        "    print(json.dumps({'step': step, 'loss': 3 - step / 20, 'rate': 0.1}), file=open(place, 'a'))\n"
+    ) + result('{"scores": {"loss": 2}, "items": {"loss": [1, 2.5, 2.5]}}')
+    assert main(["train", *words_of(script)]) == 0
+    run = only_run()
+    assert [(row["step"], row["loss"]) for row in run.record.validations] == [(10, 2.5), (20, 2), (21, 2)]
+    assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
+
+
+def test_a_line_of_progress_that_a_kill_cut_off_does_not_reach_the_next_attempt(folder):
+    """A program that buffers what it writes leaves half a line."""
+    script = (
+        "place = open(os.path.join(os.path.dirname(out), 'progress.jsonl'), 'a')\n"
+        'place.write(\'{"step": 1, "loss": 3}\\n{"step": 2, "lo\')\n'
+        "place.flush()\n"
+        "if os.environ['ABLAB_ATTEMPT'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "place.write('ss\": 2}\\n')\n"
+        "place.close()\n"
+    ) + DONE
+    words = ["train", *words_of(script)]
+    main(words)
+    assert main(words) == 0
+    assert [(row["step"], row["loss"]) for row in only_run().record.validations] == [(1, 3), (2, 2), (3, 1)]
+
+
+def test_a_file_of_progress_that_is_begun_anew_is_read_from_its_beginning(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"step": 1, "loss": 3.25}\n')
+    lines = ProgressLines(path)
+    assert [point.step for point in lines.news()] == [1]
+    path.write_text('{"step": 1}\n')
+    assert [point.scores for point in lines.news()] == [{}]
+    assert lines.news() == []
+
+
+@pytest.mark.slow
+def test_a_curve_of_other_scores_than_the_declared_is_drawn_where_it_has_them(folder, capsys):
+    written = '{"scores": {"val_loss": loss}, "curve": [{"step": 1, "rate": 0.1}, {"step": 2, "val_loss": 3}]}'
+    Path("train.py").write_text(TRAIN.replace('{"scores": {"val_loss": loss}}', written))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    assert Path("outputs/studies/lr/learning_curves.png").exists()
+    (series,) = json.loads(Path("outputs/reports/lr/report.json").read_text())["series"]
+    assert [line["x"] for line in series["lines"]] == [[2, 3], [2, 3]]
+
+
+def test_the_last_line_of_a_run_is_what_a_terminal_would_show(tmp_path):
+    log = tmp_path / "log.txt"
+    assert last_line(log) == ""
+    for written, shown in (
+        ("step 1\nstep 2\n\n", "step 2"),
+        ("10 %\r20 %\r", "20 %"),
+        ("\x1b[31mred\x1b[0m [1/2]", "red [1/2]"),
+        ("x" * 9999, "x" * 60),
+    ):
+        log.write_text(written)
+        assert last_line(log) == shown
+
+
+@pytest.mark.slow
+def test_a_study_shows_what_its_running_commands_said_last(folder, capsys):
+    script = TRAIN.replace("loss = 2.0", "import time\nprint('epoch 1', flush=True)\ntime.sleep(60)\nloss = 2.0")
+    Path("train.py").write_text(script)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ablab", "train", "-m", "experiment=lr", "logger=none"],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(300):
+            if any("epoch 1" in log.read_text() for log in Path("outputs").glob("runs/*/log.txt")):
+                break
+            time.sleep(0.1)
+        assert main(["study", "experiment=lr"]) == 0
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.endswith("epoch 1")]
+    assert line.split("   ")[:2] == ["  schedule=linear, seed 1", "training"]
+
+
+@pytest.mark.slow
+def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder):
+    """A launch that ended no run has shown nothing, so that claims stay what they were; later edits show."""
+    Path("experiments/lr.yaml").write_text(STUDY.replace("[1, 2, 3]", "[1]"))
+    place = Path("outputs/studies/lr/registered.json")
+
+    def launched(script):
+        Path("train.py").write_text(script)
+        main(["train", "-m", "experiment=lr", "logger=none"])
+        assert main(["report", "experiment=lr"]) in (0, 2)
+        return len(json.loads(place.read_text()))
+
+    assert launched("raise SystemExit('no data')") == 1
+    assert launched(TRAIN) == 2
+    report = json.loads(Path("outputs/reports/lr/report.json").read_text())
+    assert not any("exploratory" in note or "settings differ" in note for note in report["notes"])
+    assert report["claims"][0]["exploratory"] is None
+    assert launched(f"{TRAIN}# edited\n") == 2, "what was registered stands once a run has ended"
+    (later,) = Path("outputs/reports").glob("lr-*/report.json")
+    assert "settings differ from those of the first launch" in json.loads(later.read_text())["claims"][0]["exploratory"]
+
+
+def test_a_score_on_the_way_counts_as_seen(folder):
+    Path("experiments/lr.yaml").write_text(STUDY.replace("[1, 2, 3]", "[1]"))
+    study = define(("experiment=lr",))
+    register(study)
+    run = study.cells[0].planned.folder
+
+    def entries_after(script, metrics):
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.metrics.write_text(metrics)
+        Path("train.py").write_text(script)
+        register(define(("experiment=lr",)))
+        return len(json.loads((study.folder / "registered.json").read_text()))
+
+    assert entries_after(f"{TRAIN}# edited\n", "step,valid_val_loss\n") == 2
+    assert entries_after(f"{TRAIN}# edited\n", "step,valid_val_loss\n") == 2, "nothing is new"
+    assert entries_after(f"{TRAIN}# edited again\n", "step,valid_val_loss\n10,2.5\n") == 2
+    assert entries_after(f"{TRAIN}# edited again\n", "no metrics\n1\n") == 2
+
+
+def test_a_wait_ends_with_its_command(monkeypatch):
+    """Looks at a command are far apart here, and it is over before the next."""
+    monkeypatch.setattr("ablab.tasks.command.process.POLL", 30.0)
+    began = time.monotonic()
+    execute([sys.executable, "-c", "pass"], {}, lambda: None, timeout=None, grace=1.0)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
+def test_a_sweep_that_is_killed_goes_on_to_the_same_store(folder, number):
+    """Whatever moment it is: the same line, typed again, ends with the scores of a sweep that nothing has killed."""
+    script = TRAIN.replace("loss = 2.0", "import time; time.sleep(0.3)\nloss = 2.0")
+    Path("train.py").write_text(script)
+    line = [sys.executable, "-m", "ablab", "train", "-m", "experiment=lr", "logger=none"]
+    assert subprocess.run([*line, "outputs=whole"], stdout=subprocess.DEVNULL).returncode == 0
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(2 + number)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert subprocess.run(line, stdout=subprocess.DEVNULL).returncode == 0
+    scores = [{run.id: run.scores["val_loss"] for run in open_store(store).runs()} for store in ("outputs", "whole")]
+    assert scores[0] == scores[1]
+    assert len(scores[0]) == 6

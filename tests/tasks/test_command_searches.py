@@ -1,0 +1,159 @@
+"""Checks, tuning and searches of a command, by the names in its braces."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ablab.api import open as open_store
+from ablab.commands.cli import main
+from ablab.search.stopping import TrialHandle
+from ablab.study.search import define_search
+from tests.tasks.commands import STUDY, TRAIN, words_of
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ('\'{"scores": {"loss": 1}}\'', "another seed gives equal scores"),
+        ("json.dumps({'scores': {'loss': int(seed)}})", "deterministic: with one seed, two runs have equal scores"),
+        (
+            "json.dumps({'scores': {'loss': time.time()}})",
+            "not deterministic: with one seed, two runs differ in loss by",
+        ),
+    ],
+)
+def test_the_law_of_seeds_is_checked_before_a_study(folder, capsys, script, said):
+    words = words_of(f"open(out, 'w').write({script})")
+    main(["study", *words, "task.environment={DEPTH: '1'}", "check=true"])
+    assert said in capsys.readouterr().out
+    assert not Path("outputs/runs").exists()
+
+
+@pytest.mark.slow
+def test_a_study_with_values_of_a_check_is_checked_before_its_first_run(folder, capsys):
+    text = STUDY.replace('--seed, "{seed}"', '--seed, "{seed}{epochs}"') + "common: [epochs=5]\ncheck: {epochs: 1}\n"
+    Path("experiments/lr.yaml").write_text(text.replace("[1, 2, 3]", "[1]").split("claims")[0] + text[-38:])
+    Path("train.py").write_text(TRAIN.replace("{asked.seed}", "{asked.seed[1:]}"))
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 1
+    said = capsys.readouterr().out
+    assert "fails  schedule=linear: another seed gives equal scores" in said
+    assert "{seed}, which is in word 6 ({seed}{epochs})" in said
+    assert not Path("outputs/runs").exists()
+    Path("train.py").write_text(TRAIN)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert "works  schedule=linear: deterministic" in capsys.readouterr().out
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert "works" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_check_tries_the_arms_of_an_experiment_and_says_what_a_margin_is_beside(folder, capsys):
+    Path("train.py").write_text(TRAIN.replace("random.Random(f", "random.Random(str(__import__('time').time()) + f"))
+    assert main(["check", "experiment=lr"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in said] == ["works  schedule=linear", "works  schedule=cosine"]
+    assert all("not deterministic: with one seed, two runs differ in val_loss by 0.0" in line for line in said)
+    assert all(line.endswith("; the least margin claimed of val_loss is 0.01") for line in said)
+    Path("train.py").write_text(TRAIN.replace("{asked.seed} ", ""))
+    assert main(["check", "experiment=lr", "format=json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["holds"] is False
+    assert "another seed gives equal scores" in told["laws"][1]["broken"]
+
+
+def test_check_refuses_a_search_and_names_what_it_takes(folder, capsys):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH)
+    assert main(["check", "experiment=bowl"]) == 2
+    assert main(["check"]) == 2
+    search, nothing = capsys.readouterr().err.splitlines()
+    assert "a search has no arms to try out" in search
+    assert "norm=scalenorm, or experiment=NAME" in nothing
+
+
+@pytest.mark.slow
+def test_it_is_tuned_and_searched_by_names_in_braces(folder):
+    text = STUDY.replace('"{schedule}"', '"{schedule}", --rate, "{rate}"').replace("  ", " ")
+    script = TRAIN.replace('("schedule", "seed", "out")', '("schedule", "rate", "seed", "out")').replace(
+        "loss = 2.0", "loss = (float(asked.rate) - 0.2) ** 2 + 2.0"
+    )
+    Path("train.py").write_text(script)
+    block = "common: [rate=0.1]\ntune: {key: rate, values: [0.1, 0.2], seeds: [11]}\n"
+    Path("experiments/lr.yaml").write_text(text + block)
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    tuned = [run for run in open_store("outputs").runs("rate=0.2") if run.seed != 11]
+    assert {run.seed for run in tuned} == {1, 2, 3}
+
+
+BOWL = """
+import json, random, sys
+rate, seed, out, progress = sys.argv[1:]
+loss = (float(rate) - 0.3) ** 2 + random.Random(seed + rate).gauss(0, 0.001)
+with open(progress, "a") as file:
+    for step in (10, 20, 30, 40):
+        print(json.dumps({"step": step, "err": loss + 1 / step}), file=file)
+json.dump({"scores": {"err": loss}}, open(out, "w"))
+"""
+SEARCH = """
+question: Does a search find a better rate?
+command: [python, bowl.py, "{rate}", "{seed}", "{result}", "{progress}"]
+inputs: [bowl.py]
+scores: {err: {better: lower}}
+common: [rate=0.9]
+seeds: [1, 2, 3]
+claims: [{arm: best, expect: less}]
+search: {space: {rate: {low: 0.0, high: 1.0}}, trials: 5, training_seed: 11}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["", "objectives: [err], stopping: median, "])
+def test_a_search_of_a_command_takes_its_own_score(folder, objective):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", f"{objective}trials:"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
+    assert main(["report", "experiment=bowl"]) == 0
+    best = {run.record.config["task"]["values"]["rate"] for run in open_store("outputs").runs("seed=1")} - {0.9}
+    (rate,) = best
+    assert abs(rate - 0.3) < 0.6
+    assert TrialHandle.read(Path("outputs/studies/bowl")).score == "err", "of each line of progress"
+    (claim,) = json.loads(Path("outputs/reports/bowl/report.json").read_text())["claims"]
+    assert claim["outcome"] == "supported"
+
+
+TYPED = (
+    *("task=command", "task.command=[python,bowl.py,'{rate}','{seed}','{result}','{progress}']", "logger=none"),
+    *("task.scores={err: {better: lower}, other: {better: higher}}", "task.values.rate=interval(0.0, 1.0)"),
+)
+
+
+@pytest.mark.slow
+def test_a_typed_search_of_a_command_takes_its_own_scores(folder, capsys):
+    Path("bowl.py").write_text(BOWL.replace('{"err": loss}', '{"err": loss, "other": -loss}'))
+    line = ["train", "-m", *TYPED, "hydra/sweeper=optuna", "hydra.sweeper.trials=2"]
+    assert main([*line, "hydra.sweeper.objectives=[accuracy]"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "hydra.sweeper.objectives.0=accuracy: " in said
+    assert "err" in said
+    assert main(line) == 0
+    assert "chosen on validation by err" in capsys.readouterr().out
+    assert main([*line, "hydra.sweeper.objectives=[other]"]) == 0
+    assert "chosen on validation by other" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("ends", "whole"), [("{low: 1, high: 8}", True), ("{low: 1.0, high: 8}", False)])
+def test_a_range_of_a_command_is_whole_if_its_ends_are_written_so(folder, ends, whole):
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(re.sub(r"rate: \{[^}]*\}", f"rate: {ends}", SEARCH))
+    found = define_search(("experiment=bowl",))
+    assert [dimension.whole for dimension in found.space.dimensions] == [whole]
+
+
+def test_an_objective_that_the_command_lacks_is_refused(folder, capsys):
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "objectives: [acc], trials:"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 2
+    assert "search.objectives.0=acc: " in (said := capsys.readouterr().err)
+    assert "err" in said
