@@ -52,7 +52,7 @@ def test_every_part_of_ours_keeps_the_law(word, law):
 def test_the_command_says_that_every_law_holds(words, capsys):
     assert main(["check", *words.split()]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[-1] == f"{words}: every law holds"
+    assert said[-1] == f"{words}: every check passed"
     assert len(said) >= 3
     assert all(line.startswith("holds ") for line in said[:-1])
 
@@ -127,7 +127,7 @@ def test_a_broken_part_fails_the_command_and_its_own_error_names_its_line(study,
     assert main(["check", "norm=mine"]) == 1
     said = capsys.readouterr().out.splitlines()
     assert said[-1].startswith("norm=mine: ")
-    assert said[-1].endswith(" laws are broken")
+    assert said[-1].endswith(" checks failed")
     assert f"{name}.py, line 18: AttributeError" in said[0]
 
 

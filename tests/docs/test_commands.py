@@ -1,6 +1,5 @@
 """What the documentation tells people to type can be typed."""
 
-import os
 import subprocess
 import sys
 
@@ -66,20 +65,3 @@ def test_the_commands_of_the_start_end_well_one_after_the_other(tmp_path):
     script = "\n".join(["set -e", f'ablab() {{ {sys.executable} -m ablab "$@"; }}', "export -f ablab", *typed(text)])
     ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-
-
-@pytest.mark.slow
-def test_the_site_is_built_without_a_warning(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=_environment())
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    for page in ("index", "start", "reference", "trust", "reference/settings", "reference/verbs"):
-        html = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
-        assert "https://fonts" not in html
-        assert "unpkg.com" not in html
-    assert "learn_g" in (tmp_path / "reference" / "settings.html").read_text(encoding="utf-8")
-
-
-def _environment():
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": paths, "NO_MKDOCS_2_WARNING": "1"}

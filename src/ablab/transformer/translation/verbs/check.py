@@ -10,6 +10,7 @@ from ablab.config.schema import Config, part_groups
 from ablab.errors import DONE, FAILED, UserError
 from ablab.tasks.registry import task_of_option
 from ablab.tasks.verbs import LawChecked, PartsChecked, say_json
+from ablab.text import how_many
 from ablab.tracking.console import Console
 from ablab.transformer.stages.task import TransformerTask
 
@@ -64,4 +65,4 @@ def _broken(law: "Law", config: Config) -> str | None:
 
 
 def _count(broken: int) -> str:
-    return "every law holds" if not broken else "a law is broken" if broken == 1 else f"{broken} laws are broken"
+    return f"{how_many(broken, 'check')} failed" if broken else "every check passed"
