@@ -49,7 +49,7 @@ def test_the_overview_names_every_verb(words, capsys):
 def test_an_unknown_verb(capsys):
     assert main(["trian"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: ablab trian: no such verb; allowed: analyse, check, completion, ")
+    assert err.startswith("error: ablab trian: no such verb; allowed: analyse, board, check, ")
     assert err.endswith("; did you mean train?\n")
 
 

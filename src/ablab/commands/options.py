@@ -326,6 +326,23 @@ class DashboardOptions(Options):
     """text: lines with both addresses; json: the addresses as JSON"""
 
 
+class BoardOptions(Options):
+    """Serve a page over the store on this machine: runs, studies, live curves, and two runs side by side.
+
+    Nothing is fetched from elsewhere, and nothing is sent. Needs pip install 'ablab[board]'.
+
+      ablab board
+      ablab board port=0                 any free port
+    """
+
+    usage = ("ablab board [key=value ...]",)
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 8765
+    """port of the page, which only this machine can reach"""
+    outputs: str = "outputs"
+    """folder of all runs and studies"""
+
+
 class VerifyOptions(Options):
     """Check what figures rest on, down to the bytes, and score the translations again.
 

@@ -38,6 +38,7 @@ VERBS: Mapping[str, str] = {
     "rm": PLATFORM,
     "sync": PLATFORM,
     "dashboard": PLATFORM,
+    "board": PLATFORM,
     "verify": PLATFORM,
     "pack": PLATFORM,
     "new": PLATFORM,

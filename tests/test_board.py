@@ -1,0 +1,107 @@
+"""The page over a store: what it lists, draws and compares, in a browser, and that it needs no network."""
+
+import json
+import shutil
+import socket
+import threading
+
+import pytest
+from werkzeug.serving import make_server
+
+from ablab.api import open as open_store
+from ablab.commands import board
+from ablab.commands.cli import main
+from tests.report.browser import CHROMIUM, Browser
+from tests.report.synthetic import fill
+
+WORDS = ("norm=pre,scalenorm", "seed=1,2,3", "logger=none")
+ROWS = "document.querySelectorAll('.ag-center-cols-container .ag-row').length"
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    found = tmp_path_factory.mktemp("board") / "outputs"
+    study = fill(WORDS, {"norm=pre": 0.2, "norm=scalenorm": 0.1}, outputs=found)
+    rows = [{"run_id": cell.planned.run_id, "arm": cell.arm} for cell in study.cells]
+    for place in ("studies/norms", "reports/norms"):
+        (found / place).mkdir(parents=True)
+    (found / "studies/norms/runs.json").write_text(json.dumps(rows))
+    (found / "reports/norms/report.html").write_text("<title>the report of norms</title>")
+    return found
+
+
+@pytest.fixture
+def address(outputs, monkeypatch):
+    monkeypatch.setattr(board, "PULSE", 0.3)
+    server = make_server("127.0.0.1", 0, board.page(open_store(outputs)).server, threaded=True)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.fixture
+def shown(address, tmp_path):
+    browser = Browser(tmp_path)
+    browser.show(1400, 1200)
+    browser.call("Page.navigate", url=address)
+    yield browser
+    browser.close()
+
+
+def wait(browser, condition):
+    """Wait until an expression is true; fail with what the page shows after ten seconds."""
+    look = f"({condition}) || n > 200 ? go(!!({condition})) : setTimeout(() => look(n + 1), 50)"
+    assert browser.value(f"new Promise((go) => {{ const look = (n) => {look}; look(0); }})"), browser.value(
+        "document.body.innerText"
+    )
+
+
+def typed(browser, where):
+    browser.value("(() => { const at = document.querySelector('#where'); at.focus(); at.select(); })()")
+    browser.call("Input.insertText", text=where)
+    browser.press("Enter")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_runs_are_listed_chosen_drawn_and_compared_and_nothing_comes_from_elsewhere(shown, outputs):
+    wait(shown, f"{ROWS} === 6")
+    wait(shown, "document.querySelectorAll('#curves .scatterlayer .trace').length === 6")
+    typed(shown, "norm=scalenorm")
+    wait(shown, f"{ROWS} === 3")
+    typed(shown, "norm=scalenrom")
+    wait(shown, "document.querySelector('#said').innerText.includes('did you mean norm=scalenorm?')")
+    typed(shown, "seed=1")
+    wait(shown, f"{ROWS} === 2")
+    for number in (0, 1):
+        shown.value(
+            f"document.querySelectorAll('.ag-center-cols-container .ag-row input, .ag-row input')[{number}].click()"
+        )
+    wait(shown, "document.querySelector('#compared').innerText.includes('norm.kind')")
+    wait(shown, "document.querySelectorAll('#curves .scatterlayer .trace').length === 2")
+    names = "performance.getEntriesByType('resource').map((one) => one.name)"
+    assert shown.value(f"{names}.filter((name) => !name.includes('//127.0.0.1:'))") == []
+    assert "norms: 6 of 6 runs have ended" in shown.value("document.querySelector('#studies').innerText")
+    report = shown.value("fetch(document.querySelector('#studies a').href).then((answer) => answer.text())")
+    assert report == "<title>the report of norms</title>"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_what_happens_in_the_store_is_seen(shown, outputs, tmp_path):
+    wait(shown, f"{ROWS} === 6")
+    gone = next((outputs / "runs").iterdir())
+    shutil.move(gone, tmp_path / "gone")
+    wait(shown, f"{ROWS} === 5")
+    shutil.move(tmp_path / "gone", gone)
+    wait(shown, f"{ROWS} === 6")
+
+
+def test_a_port_that_is_taken_is_refused_in_a_line(outputs, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["board", f"port={port}", f"outputs={outputs}"]) == 2
+    assert f"port={port}: another program has it" in capsys.readouterr().err
