@@ -86,6 +86,8 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert page.with_suffix(".md").read_text().splitlines()[2].startswith(answer)
     shown = page.read_text()
     assert f"<h1>{answer}" in shown
+    assert "; lr=0.2, width=16 stand by themselves." in shown
+    assert "6 fresh seeds of all kept changes, 2 of each other arm" in shown
     assert shown.count('<path class="mean"') == 3, "the stack against the baseline, and without each change"
     sealed = [json.loads(path.read_text())["selected"]["scores"] for path in Path("outputs/runs").glob("*/record.json")]
     assert sum(score["val_loss"] > 4 for score in sealed) == (3 + 3) * 2, "only the confirmation saw the sealed set"
@@ -98,6 +100,20 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert main(["loop"]) == 0
     assert len(started()) == runs
     assert "nothing was run" in capsys.readouterr().out
+
+
+def test_a_change_whose_place_another_has_taken_is_not_compared_with_itself(folder, capsys):
+    Path("train.py").write_text(TRAIN.replace("0.3 * (width > 8)", "0.3 * (width > 8) - 0.3 * (width > 20)"))
+    for change in ("width=16", "lr=0.2", "width=32"):
+        assert propose(change) == 0
+    capsys.readouterr()
+    assert main(["confirm", "format=json", "hydra.launcher.jobs=4"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["idle"] == ["width=16"]
+    assert [one["name"] for one in told["contrasts"]] == ["the first baseline", "without lr=0.2", "without width=32"]
+    page = Path(told["page"]).with_suffix(".md").read_text()
+    assert "Confirmed: the 3 kept changes together" in page
+    assert "width=16 changes nothing any more" in page
 
 
 def test_what_changes_nothing_and_what_was_judged_before_cost_nothing(folder, capsys):

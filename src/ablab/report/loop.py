@@ -58,13 +58,14 @@ class LoopState(LoopOutput):
 
 
 class ConfirmedLoop(LoopOutput):
-    """A confirmation: each comparison, and the changes that stand."""
+    """A confirmation: each comparison, the changes that stand, and those whose place a later one has taken."""
 
     loop: str
     metric: str
     seeds: list[int]
     contrasts: list[Contrasted]
     stands: list[str]
+    idle: list[str]
     page: str
 
 
@@ -161,16 +162,22 @@ def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
         cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
         rows.append([*cells, "stands" if one.stands else "not shown"])
     yield from (line.rstrip() for line in aligned(rows, left=1))
+    yield from map(_idle, told.idle)
+
+
+def _idle(change: str) -> str:
+    return f"{change} changes nothing any more: without it, the runs of the stack are the same."
 
 
 def headline(told: ConfirmedLoop) -> str:
     """Return what a confirmation found, in a sentence."""
     whole = next(one for one in told.contrasts if not one.name.startswith(WITHOUT))
-    of = how_many(len(told.contrasts) - 1 or 1, "kept change")
+    of = how_many(len(told.contrasts) - 1 + len(told.idle) or 1, "kept change")
     if not whole.stands:
         return f"Not confirmed: the {of} together are not shown to be better than {whole.name}."
     if told.stands:
-        return f"Confirmed: the {of} together are better than {whole.name}; by itself stands {', '.join(told.stands)}."
+        alone = "stands by itself" if len(told.stands) == 1 else "stand by themselves"
+        return f"Confirmed: the {of} together are better than {whole.name}; {', '.join(told.stands)} {alone}."
     return f"Confirmed together: the {of} are better than {whole.name}, but no single one is shown to matter."
 
 
@@ -189,6 +196,7 @@ def confirmed_loop(file: LoopFile, book: Book, found: Confirmed, page: Path) -> 
         seeds=found.seeds,
         contrasts=list(contrasts),
         stands=single,
+        idle=found.idle,
         page=str(page),
     )
 
@@ -247,9 +255,10 @@ def _how(told: ConfirmedLoop, file: LoopFile, book: Book) -> str:
     sealed = " ".join(file.loop.confirmation.sealed)
     test = f" The test set ({sealed}) was not used before." if sealed and len(book.confirmed) == 1 else ""
     again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
+    idle = "".join(f" {_idle(each)}" for each in told.idle)
     return (
-        f"{len(told.seeds)} fresh seeds of all kept changes, {len(told.seeds) // 2} of each other arm; the chance that "
-        f"any line stands by mistake is {error}.{test}{again}"
+        f"{len(told.seeds)} fresh seeds of all kept changes, {file.loop.confirmation.seeds} of each other arm; "
+        f"the chance that any line stands by mistake is {error}.{test}{again}{idle}"
     )
 
 

@@ -163,13 +163,17 @@ class Contrasted(Strict):
 
 
 class Confirmed(Strict):
-    """A confirmation. `arms`: the words of each. `contrasts`: None until its runs have ended."""
+    """A confirmation. `arms`: the words of each. `contrasts`: None until its runs have ended.
+
+    `idle`: kept changes without which the stack has the same runs, since a later one has taken their place.
+    """
 
     at: str
     stack: list[int]
     seeds: list[int]
     arms: dict[str, list[str]]
     contrasts: list[Contrasted] | None = None
+    idle: list[str] = Field(default_factory=list)
 
 
 class Declaration(Strict):

@@ -295,16 +295,20 @@ class Referee:
 
     def _asked(self, book: Book) -> Confirmed:
         """Return the arms of a confirmation: the whole, the whole without each change, the first baseline."""
-        stacks = {WHOLE: book.stack, FIRST: []}
-        if len(book.stack) > 1:
-            without = {f"without {' '.join(self._change(book, one))}": one for one in book.stack}
-            stacks |= {name: [each for each in book.stack if each != one] for name, one in without.items()}
+        stacks: dict[str, list[int]] = {WHOLE: book.stack, FIRST: []}
+        whole, idle = self._identity(self._cells(book, book.stack, [0])[0]), []
+        for one in book.stack if len(book.stack) > 1 else ():
+            change, others = " ".join(self._change(book, one)), [each for each in book.stack if each != one]
+            if self._identity(self._cells(book, others, [0])[0]) == whole:
+                idle.append(change)
+            else:
+                stacks[f"without {change}"] = others
         arms = {
             name: list(self.file.words(*book.changes(stack), self.file.loop.confirmation.sealed))
             for name, stack in stacks.items()
         }
         seeds = self._drawn(book, self.file.loop.confirmation.of_whole)
-        return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms)
+        return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms, idle=idle)
 
     def _change(self, book: Book, number: int) -> list[str]:
         return book.proposals[number - 1].words
