@@ -21,6 +21,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 LONG = (*TINY, "training.max_steps=100000", "logger=none", "pruning=none")
+SLOW = (*LONG, "model.d_model=128", "model.d_ff=512", "optim.batch_tokens=4096")
 SHORT = (*TINY, "drophead=none", "training.max_steps=30", "logger=none", "pruning=none")
 
 
@@ -80,6 +81,25 @@ def test_ctrl_c_ends_what_waits(slurm, start, tmp_path):
     assert not slurm.jobs()
 
 
+@pytest.mark.parametrize("partition", ["main", "grace"])
+def test_pre_empted_a_run_is_saved_and_its_one_job_returns(slurm, start, tmp_path, partition):
+    """Without a grace period Slurm sends two signals within milliseconds; with one, it lets the job end for good."""
+    process = start(*SLOW, "seed=1", f"hydra.launcher.partition={partition}", "training.valid_every=100000")
+    runs = tmp_path / "outputs" / "runs"
+    slurm.until(lambda: list(runs.glob("r*/metrics.csv")), 60)
+    (folder,), (job,) = map(RunFolder, runs.glob("r*")), slurm.jobs()
+    assert not folder.continues, "only a stop can have saved it"
+    taking = slurm.preempt()
+    slurm.until(lambda: slurm.jobs().get(job) != "RUNNING", 60)
+    slurm.until(lambda: slurm.jobs().get(job) == "PENDING", 30)
+    assert folder.continues, folder.log.read_text()
+    assert "Traceback" not in folder.log.read_text()
+    assert not folder.pulse.exists()
+    time.sleep(3)
+    assert set(slurm.jobs()) == {job, taking}, said(tmp_path)
+    assert process.poll() is None, said(tmp_path)
+
+
 def test_a_job_that_pre_emption_cancelled_is_submitted_again(slurm, start, tmp_path):
     """Its partition cancels: no account of it is left, and submitit would wait for its return."""
     process = start(*LONG, "seed=1", "hydra.launcher.partition=cancelling")
@@ -104,5 +124,5 @@ def test_a_job_that_dies_without_a_word_is_a_failure(slurm, start, tmp_path):
     slurm.until(lambda: read_failure(folder.failure), 60)
     failure = read_failure(folder.failure)
     assert (failure.kind, failure.attempts) == ("killed", 1)
-    assert f"the job left the queue without a result (job {job}): n" in failure.line, "with what srun said of it"
+    assert f"the job ended as FAILED (job {job}): n" in failure.line, "with what srun said of it"
     assert "Killed; see " in failure.line

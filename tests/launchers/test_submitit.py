@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from ablab.code.machine import graceful_stop
 from ablab.config import compose
 from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE, LostError, UserError
 from ablab.store.failures import read_failure
@@ -112,6 +114,73 @@ def test_pre_empted_before_it_is_planned_a_run_returns_to_the_queue(tmp_path, mo
     assert requeued == [signal.SIGUSR2]
 
 
+@pytest.fixture
+def signalled(monkeypatch):
+    """A job of Slurm whose run is told to stop twice within milliseconds; returns the list of its requeues."""
+    monkeypatch.setattr(task, "into", lambda log: None)
+    monkeypatch.setattr(squeue, "OWN_PAUSES", (0.0, 0.0))
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    requeued = []
+
+    def twice(words, log):
+        with graceful_stop(lambda: requeued.append("checkpoint")):
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return INTERRUPTED
+
+    def requeue(number, frame):
+        requeued.append("requeued")
+        raise SystemExit
+
+    monkeypatch.setattr(task, "perform", twice)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGUSR2, requeue)
+    yield requeued
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("slurm")
+@pytest.mark.parametrize(
+    ("says", "did"),
+    [
+        ("echo RUNNING 1:00", ["checkpoint", "requeued"]),  # a grace period: Slurm would let it end
+        ("echo COMPLETING INVALID", ["checkpoint", "requeued"]),  # a time limit: Slurm would end it
+        ("echo COMPLETING 1:00", ["checkpoint"]),  # cancelled, or pre-empted: Slurm knows whether it returns
+    ],
+)
+def test_told_to_stop_a_job_leaves_no_result(slurm, signalled, says, did):
+    """The sweep would submit the run again, beside a job that returns by itself."""
+    tell(slurm, "squeue", says)
+    with pytest.raises(SystemExit):
+        SubmittedWork([], str(slurm / "log.txt"))()
+    assert signalled == did
+
+
+def test_the_signal_may_end_the_question_too(slurm, signalled):
+    tell(slurm, "squeue", f"[ -e {slurm}/asked ] && echo RUNNING && exit 0; touch {slurm}/asked; kill $$")
+    with pytest.raises(SystemExit):
+        SubmittedWork([], str(slurm / "log.txt"))()
+    assert signalled == ["checkpoint", "requeued"]
+
+
+def test_a_job_that_knows_nothing_of_itself_tells_the_sweep(slurm, signalled):
+    tell(slurm, "squeue", "exit 1")
+    assert SubmittedWork([], str(slurm / "log.txt"))() == INTERRUPTED
+    assert signalled == ["checkpoint"]
+
+
+def test_so_does_one_that_may_not_return(slurm, signalled):
+    def refused(number, frame):
+        raise subprocess.CalledProcessError(1, "scontrol")
+
+    signal.signal(signal.SIGUSR2, refused)
+    tell(slurm, "squeue", "echo RUNNING")
+    assert SubmittedWork([], str(slurm / "log.txt"))() == INTERRUPTED
+    assert signalled == ["checkpoint"]
+
+
 def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch):
     """It would take the checkpoint that another job has left where both began, and count tasks as ranks."""
     for key, value in {
@@ -204,13 +273,28 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
     """A requeue takes it out for a moment; however rarely Slurm is asked, it takes ten seconds of absence."""
     seen = iter([{"1", "2"}, {"2"}, {"1", "2"}, {"2"}, {"2"}, {"2"}])
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "queued", lambda: next(seen))
+    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.Seen("RUNNING")))
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed, told = squeue.Queued(), []
     for wait in (60, 60, 60, 60, 6, 6):
         clock[0] += wait
         told.append(followed.gone(["1", "2"], stopping=False))
-    assert told == [set(), set(), set(), set(), set(), {"1"}]
+    assert told == [{}, {}, {}, {}, {}, {"1": None}]
+
+
+@pytest.mark.parametrize(("state", "stopping", "after"), [("CANCELLED", True, 0), ("CANCELLED", False, 11)])
+def test_a_job_that_squeue_lists_as_ended_has_ended(monkeypatch, state, stopping, after):
+    """Its result may still be on its way, unless nobody asks for it."""
+    clock = [1000.0]
+    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.Seen(state), "2": squeue.Seen("COMPLETING")})
+    monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
+    followed = squeue.Queued()
+    found = followed.gone(["1", "2"], stopping=stopping)
+    if after:
+        assert found == {}
+        clock[0] += after
+        found = followed.gone(["1", "2"], stopping=stopping)
+    assert found == {"1": state}
 
 
 def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
@@ -301,6 +385,17 @@ def test_other_options_of_sbatch_are_typed_under_their_own_names(slurm, word):
     check_hydra(words, [])
     with pytest.raises(UserError, match=r"^hydra.launcher.jbos=1: no such setting"):
         check_hydra([*words, "hydra.launcher.jbos=1"], [])
+
+
+@pytest.mark.parametrize(
+    ("others", "line"), [({}, "requeue"), ({"no-requeue": True}, "no-requeue"), ({"nice": 5}, "requeue")]
+)
+def test_a_job_may_return_to_the_queue_unless_it_is_forbidden(slurm, others, line):
+    """Whatever the cluster's default is."""
+    queue = Queue("slurm", 1, None, {"timeout_min": 9, "additional_parameters": others})
+    SubmititJobs(queue).start([job(slurm, 1)])
+    script = (slurm / "script").read_text().splitlines()
+    assert [each for each in script if each.endswith("requeue")] == [f"#SBATCH --{line}"]
 
 
 def test_what_slurm_does_not_take_is_one_line(slurm):

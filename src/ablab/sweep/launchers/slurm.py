@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from io import StringIO
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError
 from ablab.store.failures import Kind
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
+from ablab.sweep.launchers.submitted import SubmittedWork
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """Slurm states of jobs that could not record a failure themselves; any other state is a kill."""
@@ -83,12 +83,18 @@ class Queue:
         made = submitit.AutoExecutor(folder, cluster=self.cluster, **{f"{self.cluster}_max_num_timeout": REQUEUES})
         shared = {key: value for key, value in self.parameters.items() if key in COMMON}
         own = {f"slurm_{key}": value for key, value in self.parameters.items() if key not in COMMON}
+        others = dict(self.parameters.get("additional_parameters", {}))
+        if not others.keys() & REQUEUE:  # what is pre-empted then returns to the queue, whatever the cluster's default
+            own["slurm_additional_parameters"] = {"requeue": True, **others}
         try:
             made.update_parameters(**shared, cpus_per_task=self.threads, **own if self.cluster == "slurm" else {})
         except (NameError, ValueError, TypeError, AssertionError) as error:
             raise UserError(f"hydra.launcher: {' '.join(str(error).split())}") from None
         return made
 
+
+REQUEUE = {"requeue", "no-requeue"}
+"""Options of sbatch that say whether a job may return to the queue."""
 
 COMMON = ("name", "timeout_min", "mem_gb", "gpus_per_node", "stderr_to_stdout")
 """Parameters that Slurm and the local substitute share."""
@@ -163,7 +169,7 @@ class SubmititJobs(Launcher):
         with redirect_stderr(StringIO()), executor.batch():
             return [executor.submit(self._work(job)) for job in jobs]
 
-    def _work(self, job: Job) -> "SubmittedWork":
+    def _work(self, job: Job) -> SubmittedWork:
         return SubmittedWork(job.line(self.queue.threads), str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
@@ -179,14 +185,14 @@ class SubmititJobs(Launcher):
         for handle in [handle for handle in self._submitted if _has_result(handle)]:
             yield _ending(handle, self._submitted.pop(handle))
         ids = {handle.job_id: handle for handle in self._submitted}
-        for gone in self._queued.gone(ids, bool(self.stopping)) if ids else ():
-            yield self._lost(ids[gone], self._submitted.pop(ids[gone]))
+        for gone, state in self._queued.gone(ids, bool(self.stopping)).items() if ids else ():
+            yield self._lost(ids[gone], self._submitted.pop(ids[gone]), state or squeue.state_of(gone))
         if self._held and time.monotonic() - self._tried > RETRY:
             self._submit()
 
-    def _lost(self, handle: Any, job: Job) -> Ending:
-        """Return the ending of a job that left the queue without a result."""
-        state, told = squeue.state_of(handle.job_id), squeue.last_error(handle.paths.stderr)
+    def _lost(self, handle: Any, job: Job, state: str | None) -> Ending:
+        """Return the ending of a job that left the queue without a result, in this state if Slurm knows it."""
+        told = squeue.last_error(handle.paths.stderr)
         never_began = state is None and not handle.paths.stderr.exists()
         if self.stopping or never_began or (state or "").startswith(("CANCELLED", "PREEMPTED")):
             return Ending(job, INTERRUPTED)
@@ -231,54 +237,3 @@ def _raised(error: Exception) -> str:
     """Return the last line of the trace that submitit puts between two rules."""
     _, trace, *_ = [part.strip() for part in re.split(r"^-{10,}$", str(error), flags=re.MULTILINE)]
     return " ".join(trace.split("\n")[-1].split())
-
-
-@dataclass
-class SubmittedWork:
-    """The function that a job executes.
-
-    Shortly before the time limit the run writes a checkpoint at its next step, and the job goes back into the queue,
-    from where the run continues exactly. So it does on pre-emption where Slurm tells of it by the same signal.
-    """
-
-    words: Sequence[str]
-    log: str
-
-    def __call__(self) -> int:
-        """Execute the run and return its exit code."""
-        from ablab.sweep.launchers.task import perform, within
-
-        with within(self.log):
-            code, requeue = self._performed(perform)
-        if requeue is not None:
-            requeue()  # does not return
-        return code
-
-    def _performed(self, perform: Callable[[Sequence[str], str], int]) -> tuple[int, Callable[[], None] | None]:
-        """Execute the run; return its exit code and what puts the job back into the queue, if it must return there."""
-        if (job := os.environ.get("SLURM_ARRAY_JOB_ID")) is not None:
-            job += f"_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
-        if job or (job := os.environ.get("SLURM_JOB_ID")):
-            print(f"job {job} of Slurm on {os.environ.get('SLURMD_NODENAME', 'this node')}")  # noqa: T201
-        number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
-        requeue: Any = signal.getsignal(number)
-        asked: list[int] = []
-
-        def preempted(received: int, frame: object) -> None:
-            if not asked:
-                asked.append(received)
-                signal.raise_signal(signal.SIGTERM)  # training then writes a checkpoint
-
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        signal.signal(number, preempted)
-        try:
-            code = perform(self.words, self.log)
-        except KeyboardInterrupt:  # before it was planned
-            code = INTERRUPTED
-        return code, partial(requeue, number, None) if asked and code == INTERRUPTED else None
-
-    def checkpoint(self) -> Any:
-        """Return the submission for the queue: the same work, since the run's folder holds its progress."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
