@@ -112,6 +112,30 @@ def test_a_job_that_pre_emption_cancelled_is_submitted_again(slurm, start, tmp_p
     assert process.poll() is None, said(tmp_path)
 
 
+def test_a_job_that_its_owner_cancels_is_left_and_the_others_go_on(slurm, start, tmp_path):
+    words = (*SHORT, "norm=pre,post", "seed=1", "hydra.launcher.partition=down")
+    process = start(*words)
+    slurm.until(lambda: len(slurm.jobs()) == 2, 60)
+    cancelled, left = sorted(slurm.jobs())
+    slurm.said("scancel", cancelled)
+    slurm.said("scontrol", "update", f"JobId={left}", "Partition=main")
+    assert process.wait(120) == 1
+    lines = said(tmp_path).splitlines()
+    assert sum(line.endswith(f"seed 1: job {cancelled} was cancelled; the others go on") for line in lines) == 1
+    assert "Next: the same line, which begins them again" in lines
+    assert any(line.startswith("2 runs: 1 planned  1 ") for line in lines), lines
+
+
+def test_a_job_that_is_pre_empted_as_it_begins_is_made_in_the_end(slurm, start, tmp_path):
+    """Nothing of it can handle the signal yet."""
+    process = start(*SHORT, "seed=1", "hydra.launcher.partition=grace")
+    slurm.until(lambda: "RUNNING" in slurm.jobs().values(), 60)
+    taking = slurm.preempt()
+    slurm.until(lambda: slurm.jobs().get(taking) == "RUNNING", 60)
+    slurm.said("scancel", taking)
+    assert process.wait(240) == 0, said(tmp_path)
+
+
 def test_a_job_that_dies_without_a_word_is_a_failure(slurm, start, tmp_path):
     """Nothing is left of it: no result, no account, no signal that it could have heard."""
     start(*LONG, "seed=1")

@@ -265,7 +265,22 @@ def test_a_waiting_job_that_somebody_cancelled_is_not_waited_for(slurm):
     tell(slurm, "sacct", "")
     folder = RunFolder(slurm / "runs" / "r1")
     (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
-    assert ending.code == INTERRUPTED
+    assert (ending.code, ending.is_final) == (INTERRUPTED, True)
+    assert ending.cause.line == "job 12 was cancelled"
+    assert read_failure(folder.failure) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "is_final"),
+    [("CANCELLED", "", True), ("PREEMPTED", "", False), ("FAILED", "srun: error: n1: task 0: Terminated", False)],
+)
+def test_what_took_a_job_away_is_told_apart(slurm, state, told, is_final):
+    """Its owner does not want it now; Slurm does, also where its signal ended a process that had just begun."""
+    tell(slurm, "squeue", f"echo '{told}' > {slurm}/submitit/12_0_log.err; echo 12 {state} None")
+    folder = RunFolder(slurm / "runs" / "r1")
+    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
+    assert (ending.code, ending.is_final) == (INTERRUPTED, is_final)
+    assert "job 12" in ending.cause.line
     assert read_failure(folder.failure) is None
 
 

@@ -184,6 +184,9 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+stopped_by: list[str] = []
+"""Names of the signals that have asked this process to stop, in order."""
+
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 """The signal sent when a terminal or a connection closes; None on Windows."""
 
@@ -202,6 +205,7 @@ class StopOnce:
         """Handle the signal."""
         if not self.is_heard:
             self.is_heard = True
+            stopped_by.append(signal.Signals(received).name)
             raise KeyboardInterrupt
 
 
@@ -217,6 +221,7 @@ def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def ask(received: int, frame: object) -> None:
+        stopped_by.append(signal.Signals(received).name)
         ask_to_stop()
         restore()
         if isinstance(handler := before[received], StopOnce):

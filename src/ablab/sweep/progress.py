@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ablab.errors import BUSY, UNSUITABLE, UserError
+from ablab.errors import BUSY, INTERRUPTED, UNSUITABLE, UserError
 from ablab.search.trials import Trial, Trials, best_so_far, counts_of
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
@@ -44,6 +44,10 @@ class Board:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.entries = ledger(study)
+        self.stops: dict[str, str] = {}
+        """What interrupted a run the last time, by its key, where that is known."""
+        self.given_up: dict[str, str] = {}
+        """Why this sweep does not begin a run again, by its key."""
         self._read = time.monotonic()
 
     def refresh(self, *, at_most_every: float = 0.0, everything: bool = False) -> None:
@@ -185,6 +189,13 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
         yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
+def given_up_lines(board: Board) -> Iterator[str]:
+    """Say of each run that a sweep does not begin again why, and where its log is."""
+    for key, why in board.given_up.items():
+        cell, log = board.entries[key].cell, board.entries[key].cell.planned.folder.log
+        yield f"{cell.arm}, seed {cell.seed}: {why}" + (f"\n  log: {log}" if log.exists() else "")
+
+
 class StudyRun(Strict):
     """A run of a study. `state`: as in its ledger. `pulse`: the last heartbeat of a run that goes on."""
 
@@ -317,6 +328,11 @@ def launch_watched(
             ours.discard(ending.job.key)
             return
         entry = board.of(ending.job.key)
+        if ending.code == INTERRUPTED and ending.cause is not None:
+            board.stops[entry.cell.key] = ending.cause.line
+            if ending.is_final and entry.state not in NEVER_AGAIN:
+                board.given_up[entry.cell.key] = ending.cause.line
+                console.say(f"{entry.cell.arm}, seed {entry.cell.seed}: {ending.cause.line}; the others go on")
         if entry.state is State.PLANNED or entry.cell.key in told:  # stopped before it began, or another's
             return
         if on_end is None:

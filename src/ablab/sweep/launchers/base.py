@@ -39,11 +39,15 @@ class Cause(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The end of a job. `code`: an exit code of ablab.errors, or minus a signal's number."""
+    """The end of a job. `code`: an exit code of ablab.errors, or minus a signal's number.
+
+    `is_final`: somebody wants the run not to be made now, so that it is not begun again.
+    """
 
     job: Job
     code: int
     cause: Cause | None = None
+    is_final: bool = False
 
 
 class Launcher(ABC):

@@ -194,11 +194,15 @@ class SubmititJobs(Launcher):
         """Return the ending of a job that left the queue without a result, in this state if Slurm knows it."""
         told = squeue.last_error(handle.paths.stderr)
         never_began = state is None and not handle.paths.stderr.exists()
-        if self.stopping or never_began or (state or "").startswith(("CANCELLED", "PREEMPTED")):
+        if self.stopping:
             return Ending(job, INTERRUPTED)
-        memory = state == "OUT_OF_MEMORY" or bool(squeue.OUT_OF_MEMORY.search(told or ""))
+        if never_began or (state or "").startswith("CANCELLED"):
+            return Ending(job, INTERRUPTED, Cause("killed", f"job {handle.job_id} was cancelled"), is_final=True)
         how = f"the job ended as {state}" if state else "the job left the queue without a result"
         line = f"{how} (job {handle.job_id})" + (f": {told}; see {handle.paths.stderr}" if told else "")
+        if state == "PREEMPTED" or squeue.TERMINATED.search(told or ""):
+            return Ending(job, INTERRUPTED, Cause("killed", line))
+        memory = state == "OUT_OF_MEMORY" or bool(squeue.OUT_OF_MEMORY.search(told or ""))
         return Ending(job, FAILED, Cause("memory" if memory else KINDS.get(state or "", "killed"), line))
 
     def end(self, *, kill: bool) -> None:

@@ -32,6 +32,9 @@ NO_TIME_LEFT = "INVALID"
 
 OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill|out[ _]of[ _]memory", re.IGNORECASE)
 
+TERMINATED = re.compile(r"task \S+: Terminated")
+"""What srun says of a process that Slurm's signal has ended before it could handle it."""
+
 
 class Queued:
     """Follows which jobs are still in the queue, and asks no more often than it must.
