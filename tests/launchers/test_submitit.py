@@ -2,7 +2,6 @@
 
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from ablab.sweep.launchers import squeue, task
 from ablab.sweep.launchers.base import Job, cause_of
 from ablab.sweep.launchers.slurm import Queue, SubmititJobs, SubmittedWork
 from ablab.tasks.plan import plan
+from tests.launchers.conftest import job, tell
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
 
@@ -195,36 +195,6 @@ def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch)
     assert typed(*RUN, "training.max_steps=30", f"outputs={tmp_path / 'runs'}", "trainer.progress=false").code == DONE
 
 
-@pytest.fixture
-def slurm(tmp_path, monkeypatch):
-    """A Slurm that takes a script, and says that the job has failed."""
-    monkeypatch.setattr(squeue, "MISSING", 0.0)
-    said = {
-        "srun": "",
-        "scancel": "",
-        "sbatch": f"cp $1 {tmp_path}/script; echo Submitted batch job 12",
-        "sacct": "echo TIMEOUT",
-        "squeue": "",
-        "scontrol": "",
-    }
-    for name, lines in said.items():
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{lines}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    return tmp_path
-
-
-def tell(folder, name, lines):
-    """Let a command of the stand-in do something else."""
-    (folder / "bin" / name).write_text(f"#!/bin/sh\n{lines}\n")
-
-
-def job(folder, number):
-    return Job(RunFolder(folder / "runs" / f"r{number}"), "x", [f"seed={number}"])
-
-
 def test_slurm_is_told_what_is_typed(slurm, monkeypatch):
     monkeypatch.setattr("submitit.slurm.slurm.SlurmJob._results_timeout_s", 0)
     parameters = {"timeout_min": 90, "partition": "long", "gpus_per_node": 1, "signal_delay_s": 60}
@@ -288,7 +258,7 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
     """A requeue takes it out for a moment; however rarely Slurm is asked, it takes ten seconds of absence."""
     seen = iter([{"1", "2"}, {"2"}, {"1", "2"}, {"2"}, {"2"}, {"2"}])
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.Seen("RUNNING")))
+    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.Listed("RUNNING")))
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed, told = squeue.Queued(), []
     for wait in (60, 60, 60, 60, 6, 6):
@@ -301,7 +271,7 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
 def test_a_job_that_squeue_lists_as_ended_has_ended(monkeypatch, state, stopping, after):
     """Its result may still be on its way, unless nobody asks for it."""
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.Seen(state), "2": squeue.Seen("COMPLETING")})
+    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.Listed(state), "2": squeue.Listed("COMPLETING")})
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed = squeue.Queued()
     found = followed.gone(["1", "2"], stopping=stopping)

@@ -116,6 +116,22 @@ def test_what_somebody_has_cancelled_is_left_and_the_others_go_on(study):
     assert [seeds for seeds, _ in fake.calls] == [[1, 2, 3], *[[2, 3]] * 4]
 
 
+def test_a_run_that_goes_on_as_a_job_is_handed_to_the_launcher(study, monkeypatch):
+    """Which follows it: the sweep learns who has cancelled it. Any other run that goes on is waited for."""
+    first, second, _ = (cell.planned.folder for cell in study.cells)
+    first.job.parent.mkdir(parents=True)
+    first.job.write_text("{}")
+    fake = Fake([None, "error"])
+
+    def ends(board, console):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ablab.sweep.sweep._wait_for_others", ends)
+    with locked(first), locked(second), pytest.raises(KeyboardInterrupt):
+        swept_by(fake, study)
+    assert fake.calls == [([1, 3], False)]
+
+
 def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
     fake = Fake(["error"], ["error"])
     swept_by(fake, define((*SMALL, "decoding=beam,greedy", f"outputs={tmp_path}")))

@@ -71,7 +71,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     if register(study):
         console.say(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
     _set_aside(board, policy, console)
-    console.rich.print(summary(list(board.entries.values())))
+    console.rich.print(summary(list(board.shown().values())))
     before = _done(board)
     if study.claims and not before:
         stamp = Chain.of(study.outputs).stamp
@@ -189,9 +189,18 @@ def _done(board: Board) -> set[str]:
 
 
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
-    """Return the cells to run. Refused runs are tried again: the code may be as before, or mixed=true given."""
+    """Return the cells to run. Refused runs are tried again: the code may be as before, or mixed=true given.
+
+    A run that goes on as a job of a queue is handed to the launcher, which follows that job to its end.
+    """
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
-    return [entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused]
+    return [
+        entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused or _is_job(entry)
+    ]
+
+
+def _is_job(entry: LedgerEntry) -> bool:
+    return entry.state is State.RUNNING and entry.cell.planned.folder.job.exists()
 
 
 def _failed(board: Board) -> dict[str, LedgerEntry]:

@@ -18,6 +18,7 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError
 from ablab.store.failures import Kind
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
+from ablab.sweep.launchers.jobs import forget, in_queue, keep
 from ablab.sweep.launchers.submitted import SubmittedWork
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
@@ -132,13 +133,15 @@ class SubmititJobs(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit jobs, in as few arrays as the cluster takes; what it does not take now is held for later."""
         if self.queue.cluster == "slurm" and self._portion == sys.maxsize:
-            self._portion = squeue.most_in_an_array()
+            self._portion = squeue.cluster().largest_array
         self._held.extend(jobs)
         self._taken = time.monotonic()
         self._submit()
 
     def _submit(self) -> None:
         """Submit what is held. UserError for what the cluster refuses, LostError if its controller stays away."""
+        if self.queue.cluster == "slurm":
+            self._adopt()
         while self._held and not self.stopping:
             portion, self._tried = self._held[: self._portion], time.monotonic()
             try:
@@ -151,8 +154,23 @@ class SubmititJobs(Launcher):
                 self._hold(line)
                 return
             self._submitted.update(zip(handles, portion, strict=True))
+            if self.queue.cluster == "slurm":
+                for handle, job in zip(handles, portion, strict=True):
+                    keep(job.folder, handle.job_id)
             del self._held[: len(portion)]
             self._taken, self._took = time.monotonic(), True
+
+    def _adopt(self) -> None:
+        """Follow those of the held jobs that an earlier command has submitted, and that are in the queue still."""
+        from submitit import SlurmJob
+
+        found = in_queue(dict(enumerate(job.folder for job in self._held)))
+        handles: dict[int, Any] = {one: SlurmJob(_place(self._held[one]), each.id) for one, each in found.items()}
+        adopted = {number: handle for number, handle in handles.items() if not _has_result(handle)}
+        if adopted:
+            self.say(f"In the queue already: {', '.join(found[number].words for number in adopted)}")
+        self._submitted.update({handle: self._held[number] for number, handle in adopted.items()})
+        self._held = [job for number, job in enumerate(self._held) if number not in adopted]
 
     def _hold(self, line: str) -> None:
         """Keep what is held for another try if `line`, the refusal, is one that passes; raise the error otherwise."""
@@ -164,7 +182,7 @@ class SubmititJobs(Launcher):
             raise UserError(f"hydra.launcher: the jobs were refused: {line}")
 
     def _array(self, jobs: Sequence[Job]) -> list[Any]:
-        executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
+        executor = self.queue.executor(_place(jobs[0]))
         # submitit prints what sbatch says of a refusal, which the error says too.
         with redirect_stderr(StringIO()), executor.batch():
             return [executor.submit(self._work(job)) for job in jobs]
@@ -183,9 +201,11 @@ class SubmititJobs(Launcher):
                 yield _ending(handle, self._submitted.pop(handle))
             return
         for handle in [handle for handle in self._submitted if _has_result(handle)]:
+            forget(self._submitted[handle].folder, handle.job_id)
             yield _ending(handle, self._submitted.pop(handle))
         ids = {handle.job_id: handle for handle in self._submitted}
         for gone, state in self._queued.gone(ids, bool(self.stopping)).items() if ids else ():
+            forget(self._submitted[ids[gone]].folder, gone)
             yield self._lost(ids[gone], self._submitted.pop(ids[gone]), state or squeue.state_of(gone))
         if self._held and time.monotonic() - self._tried > RETRY:
             self._submit()
@@ -214,6 +234,11 @@ class SubmititJobs(Launcher):
                 continue
             with suppress(ProcessLookupError):  # submitit's cancel leaves only a second for the checkpoint
                 os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
+
+
+def _place(job: Job) -> str:
+    """Return the folder of submitit's files in the store of a run."""
+    return str(job.folder.outputs / "submitit")
 
 
 def _has_result(handle: Any) -> bool:

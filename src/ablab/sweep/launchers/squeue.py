@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,7 +77,7 @@ class Queued:
         }
 
 
-class Seen(NamedTuple):
+class Listed(NamedTuple):
     """What squeue says of a job. `reason`: why it waits."""
 
     state: str = ""
@@ -88,13 +89,13 @@ class Seen(NamedTuple):
         return self.state in ENDED
 
 
-def jobs() -> dict[str, Seen] | None:
+def jobs() -> dict[str, Listed] | None:
     """Return this user's jobs by id, also those that have ended in the last minutes; None if Slurm does not answer."""
     said = _said("squeue", "-h", "-r", "-t", "all", "-u", str(os.getuid()), "-o", "%i %T %r")
     if said is None:
         return None
     lines = (line.split(maxsplit=2) for line in said.splitlines())
-    return {words[0]: Seen(*words[1:]) for words in lines if words}
+    return {words[0]: Listed(*words[1:]) for words in lines if words}
 
 
 def own_job() -> str | None:
@@ -131,10 +132,29 @@ def last_error(log: Path) -> str | None:
     return None
 
 
-def most_in_an_array() -> int:
-    """Return how many jobs one array of this cluster may have; Slurm's default where it does not say."""
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _said("scontrol", "show", "config") or "", re.MULTILINE)
-    return int(found[1]) if found else 1001
+class Cluster(NamedTuple):
+    """The cluster that this machine belongs to. `largest_array`: how many jobs one array may have."""
+
+    name: str = ""
+    largest_array: int = 1001
+
+
+@cache
+def cluster() -> Cluster:
+    """Return what Slurm says of the cluster, and its defaults where it does not say."""
+    said = _said("scontrol", "show", "config") or ""
+    name = re.search(r"^ClusterName\s*=\s*(\S+)", said, re.MULTILINE)
+    largest = re.search(r"^MaxArraySize\s*=\s*(\d+)", said, re.MULTILINE)
+    return Cluster(name[1] if name else "", *([int(largest[1])] if largest else []))
+
+
+def cancel(ids: Collection[str]) -> str | None:
+    """Cancel these jobs; return what Slurm says if it refuses."""
+    try:
+        done = subprocess.run(["scancel", *ids], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else " ".join(done.stderr.split())
 
 
 def _said(*words: str) -> str | None:

@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ablab.code.machine import StopOnce
 from ablab.errors import INTERRUPTED
+from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import squeue
+from ablab.sweep.launchers.jobs import forget
 
 
 @dataclass
@@ -35,9 +38,12 @@ class SubmittedWork:
         requeue: Any = signal.getsignal(number)
         with within(self.log):
             code, is_due = self._performed(perform, number)
+        job = squeue.own_job()
         if code != INTERRUPTED:
+            if job is not None:
+                forget(RunFolder(Path(self.log).parent), job)
             return code
-        state = ("RUNNING" if is_due else None) if squeue.own_job() is None else squeue.own_state()
+        state = squeue.own_state() if job is not None else "RUNNING" if is_due else None
         if state in ("RUNNING", "TIMEOUT"):
             with suppress(subprocess.SubprocessError, OSError):  # refused: the sweep submits the run again
                 requeue(number, None)  # does not return
