@@ -99,7 +99,7 @@ def test_the_view_asks_the_queue_now_and_then(slurm, monkeypatch, tmp_path):
     board = Board(study)
     first, second = study.cells
     asked = []
-    monkeypatch.setattr(squeue, "jobs", lambda: asked.append(1) or {"17": squeue.Listed("PENDING", "Resources")})
+    monkeypatch.setattr(squeue, "jobs", lambda: asked.append(1) or {"17": squeue.InQueue("PENDING", "Resources")})
     assert [entry.state for entry in board.shown().values()] == [State.PLANNED] * 2
     assert not asked, "no run has a job"
     jobs.keep(first.planned.folder, "17")

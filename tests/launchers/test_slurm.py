@@ -65,6 +65,7 @@ def test_a_sweep_ends_with_its_last_run(start, tmp_path):
     assert start(*SHORT, "norm=pre,post", "seed=1", own).wait(150) == 0, said(tmp_path)
     (script,) = (tmp_path / "outputs" / "submitit").glob("*_submission.sh")
     assert "#SBATCH --nice=5\n" in script.read_text()
+    assert f"#SBATCH --job-name={next((tmp_path / 'outputs' / 'studies').iterdir()).name}\n" in script.read_text()
     assert "accounting" not in said(tmp_path)
     folders = [RunFolder(path) for path in (tmp_path / "outputs" / "runs").glob("r*")]
     assert [folder.record() is not None for folder in folders] == [True, True]
@@ -150,3 +151,4 @@ def test_a_job_that_dies_without_a_word_is_a_failure(slurm, start, tmp_path):
     assert (failure.kind, failure.attempts) == ("killed", 1)
     assert f"the job ended as FAILED (job {job}): n" in failure.line, "with what srun said of it"
     assert "Killed; see " in failure.line
+    slurm.until(lambda: set(slurm.jobs()) - {job}, 20)  # not after a minute, in which its heart would count as alive

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from omegaconf import OmegaConf
 
 from ablab.code.machine import graceful_stop
 from ablab.config import compose
 from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE, LostError, UserError
 from ablab.store.failures import read_failure
-from ablab.store.heartbeat import read_pulse
+from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.sweep.hydra import check_hydra
@@ -23,6 +24,7 @@ from ablab.sweep.launchers import squeue, task
 from ablab.sweep.launchers.base import Job, cause_of
 from ablab.sweep.launchers.slurm import Queue, SubmititJobs, SubmittedWork
 from ablab.tasks.plan import plan
+from hydra_plugins.ablab_hydra.launchers import SubmititLauncher
 from tests.launchers.conftest import job, tell
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
@@ -258,7 +260,7 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
     """A requeue takes it out for a moment; however rarely Slurm is asked, it takes ten seconds of absence."""
     seen = iter([{"1", "2"}, {"2"}, {"1", "2"}, {"2"}, {"2"}, {"2"}])
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.Listed("RUNNING")))
+    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.InQueue("RUNNING")))
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed, told = squeue.Queued(), []
     for wait in (60, 60, 60, 60, 6, 6):
@@ -271,7 +273,7 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
 def test_a_job_that_squeue_lists_as_ended_has_ended(monkeypatch, state, stopping, after):
     """Its result may still be on its way, unless nobody asks for it."""
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.Listed(state), "2": squeue.Listed("COMPLETING")})
+    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.InQueue(state), "2": squeue.InQueue("COMPLETING")})
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed = squeue.Queued()
     found = followed.gone(["1", "2"], stopping=stopping)
@@ -295,9 +297,15 @@ def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
 def test_a_controller_that_is_away_is_tried_again(slurm, monkeypatch):
     monkeypatch.setattr(slurm_launcher, "RETRY", 0.0)
     away = "echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller' >&2; exit 1"
-    tell(slurm, "sbatch", f"[ -e {slurm}/back ] && echo Submitted batch job 12 && exit 0; touch {slurm}/back; {away}")
-    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([job(slurm, 1)])
+    back = f"echo . >> {slurm}/tries; [ $(wc -l < {slurm}/tries) -gt 3 ] && echo Submitted batch job 12 && exit 0"
+    tell(slurm, "sbatch", f"{back}; {away}")
+    launcher, told = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})), []
+    launcher.say = told.append
+    (ending,) = launcher.run([job(slurm, 1)])
     assert ending.cause.kind == "timeout", "it was submitted in the end"
+    (line,) = told
+    assert line.startswith("Slurm does not answer (sbatch: error: ")
+    assert line.endswith("; submissions are tried again for 10 minutes")
 
 
 def test_one_that_stays_away_is_an_error_of_the_machine(slurm, monkeypatch):
@@ -383,10 +391,65 @@ def test_a_job_may_return_to_the_queue_unless_it_is_forbidden(slurm, others, lin
     assert [each for each in script if each.endswith("requeue")] == [f"#SBATCH --{line}"]
 
 
+@pytest.mark.parametrize(("typed_name", "name"), [({}, "norms"), ({"name": "mine"}, "mine")])
+def test_jobs_are_named_after_the_study(slurm, typed_name, name):
+    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9, **typed_name}))
+    launcher.study = "norms"
+    launcher.start([job(slurm, 1)])
+    assert f"#SBATCH --job-name={name}\n" in (slurm / "script").read_text()
+
+
+def test_a_run_is_started_as_submitit_would(slurm):
+    """In a container, between lines of one's own; the lists as Hydra gives them."""
+    lists = {"setup": ["module load x"], "teardown": ["date"], "srun_args": ["--container-image=a b"]}
+    parameters = {"timeout_min": 9, "python": "apptainer exec i.sif python", **lists}
+    SubmititLauncher("slurm", 1, None, **OmegaConf.create(parameters)).make(None, lambda _: None, lambda: None).start(
+        [job(slurm, 1)]
+    )
+    lines = (slurm / "script").read_text().splitlines()
+    (call,) = [number for number, line in enumerate(lines) if line.startswith("srun ")]
+    assert "'--container-image=a b' apptainer exec i.sif python -u -m submitit" in lines[call]
+    assert lines.index("module load x") < call < lines.index("date")
+
+
+@pytest.mark.parametrize(("memory", "line"), [(0.001, "1MB"), (0.5, "512MB"), (2, "2GB")])
+def test_memory_may_be_less_than_a_gigabyte(slurm, memory, line):
+    SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9, "mem_gb": memory})).start([job(slurm, 1)])
+    assert f"#SBATCH --mem={line}\n" in (slurm / "script").read_text()
+
+
+@pytest.mark.parametrize("memory", [0.0009, 0, -1])
+def test_memory_of_nothing_is_refused(slurm, memory):
+    """For Slurm 0 is all of the node's."""
+    with pytest.raises(UserError, match=f"mem_gb={memory:g}: allowed: 0.001 and more"):
+        Queue("slurm", 1, None, {"timeout_min": 9, "mem_gb": memory})
+
+
+def test_a_store_in_whose_path_slurm_would_read_a_pattern_is_refused(slurm):
+    """Its logs would lie elsewhere, which submitit would notice once the jobs were submitted."""
+    with pytest.raises(UserError, match=r"outputs: .*50%a/submitit: Slurm replaces what follows %"):
+        SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).start(
+            [job(slurm / "50%a", 1), job(slurm / "50%a", 2)]
+        )
+    assert not (slurm / "script").exists()
+
+
+def test_the_heart_of_a_dead_job_is_not_waited_for(slurm):
+    """On another machine it would count as alive for a minute; that of another process is left alone."""
+    ours, other = job(slurm, 1), job(slurm, 2)
+    tell(slurm, "sbatch", "echo Submitted batch job 12; echo . >&2")
+    pulse = Pulse(host="n1", machine="another", job="12_0", pid=1, began=0, updated=time.time())
+    for each, its in ((ours, "12_0"), (other, "7")):
+        each.folder.pulse.parent.mkdir(parents=True, exist_ok=True)
+        each.folder.pulse.write_text(pulse.model_copy(update={"job": its}).model_dump_json())
+    SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([ours, other])
+    assert (ours.folder.pulse.exists(), other.folder.pulse.exists()) == (False, True)
+
+
 def test_what_slurm_does_not_take_is_one_line(slurm):
     queue = Queue("slurm", 1, None, {"timeout_min": 9, "partiton": "long"})
     with pytest.raises(UserError, match="partiton"):
-        queue.executor(str(slurm / "jobs"))
+        queue.executor(str(slurm / "jobs"), "norms")
 
 
 def test_jobs_that_slurm_refuses_are_one_line(tmp_path, monkeypatch):
@@ -410,9 +473,7 @@ def test_without_slurm_it_says_so(tmp_path, monkeypatch):
         replace(LOCAL, cluster="slurm")
 
 
-@pytest.mark.parametrize(
-    "changes", [{"threads": 0}, {"jobs": 0}, {"parameters": {"timeout_min": 0}}, {"parameters": {"mem_gb": -1}}]
-)
+@pytest.mark.parametrize("changes", [{"threads": 0}, {"jobs": 0}, {"parameters": {"timeout_min": 0}}])
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UserError, match="allowed: 1 and more"):
         replace(LOCAL, **changes)

@@ -370,7 +370,7 @@ def launch_watched(
             launcher.stop()
 
     launcher = make(ended, polled)
-    launcher.say = console.say
+    launcher.say, launcher.study = console.say, board.study.name
     jobs = map(job_of, cells)
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(jobs)

@@ -59,6 +59,8 @@ class Launcher(ABC):
         self.on_end, self.on_poll = on_end, on_poll
         self.say: Callable[[str], None] = lambda _: None
         """Tells the user a line."""
+        self.study = "ablab"
+        """The name of what the jobs belong to."""
         self.stopping = 0
         """Number of requests to stop. After one, the runs write a checkpoint and end; after two, they are killed."""
         self.interrupted = False

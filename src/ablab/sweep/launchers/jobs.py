@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from ablab.errors import LostError, UserError
 from ablab.files import read_json, write_json
+from ablab.store.heartbeat import read_pulse
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import LedgerEntry, State
 from ablab.sweep.launchers import squeue
@@ -25,7 +26,7 @@ class Waiting(NamedTuple):
     """A job that is in the queue, and what squeue says of it."""
 
     id: str
-    seen: squeue.Listed
+    seen: squeue.InQueue
 
     @property
     def words(self) -> str:
@@ -45,6 +46,15 @@ def forget(folder: RunFolder, job: str) -> None:
     with suppress(OSError):
         if (_read(folder) or {}).get("job") == job:
             folder.job.unlink(missing_ok=True)
+
+
+def bury(folder: RunFolder, job: str) -> None:
+    """Remove what a job that died has left, also its heartbeat: no other machine then has to wait for its silence."""
+    forget(folder, job)
+    pulse = read_pulse(folder.pulse)
+    if pulse is not None and pulse.job == job:
+        with suppress(OSError):
+            folder.pulse.unlink(missing_ok=True)
 
 
 def in_queue(folders: Mapping[Key, RunFolder]) -> dict[Key, Waiting]:

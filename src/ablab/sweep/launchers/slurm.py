@@ -18,7 +18,7 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError
 from ablab.store.failures import Kind
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
-from ablab.sweep.launchers.jobs import forget, in_queue, keep
+from ablab.sweep.launchers.jobs import bury, forget, in_queue, keep
 from ablab.sweep.launchers.submitted import SubmittedWork
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
@@ -29,6 +29,9 @@ SIGNAL_DELAY = 120
 
 START = 120
 """Seconds of a time limit that no step may have: Slurm signals up to 60 too early, and a run has to start."""
+
+SMALLEST = 0.001
+"""Gigabytes of a job: less than a megabyte would be none, by which Slurm means all memory of the node."""
 
 RETRY = 10.0
 """Seconds between two submissions of what was not taken."""
@@ -62,6 +65,8 @@ class Queue:
         for key, value in (("cpus_per_task", self.threads), ("jobs", self.jobs), *self._positive()):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
+        if (memory := self.parameters.get("mem_gb")) is not None and memory < SMALLEST:
+            raise UserError(f"hydra.launcher.mem_gb={memory:g}: allowed: {SMALLEST:g} and more")
         if self.cluster == "slurm":
             self._check_limit()
 
@@ -75,15 +80,21 @@ class Queue:
             )
 
     def _positive(self) -> Iterator[tuple[str, Any]]:
-        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node", "mem_gb"))
+        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node"))
 
-    def executor(self, folder: str) -> Any:
-        """Return an executor that submits jobs and keeps their scripts and its logs in `folder`."""
+    def executor(self, folder: str, name: str) -> Any:
+        """Return an executor that submits jobs, by default of this name, and keeps their scripts and its logs in
+        `folder`.
+        """
         import submitit
 
-        made = submitit.AutoExecutor(folder, cluster=self.cluster, **{f"{self.cluster}_max_num_timeout": REQUEUES})
-        shared = {key: value for key, value in self.parameters.items() if key in COMMON}
+        if self.cluster == "slurm" and "%" in folder:
+            raise UserError(f"outputs: {folder}: Slurm replaces what follows % in the path of a log; allowed: no %")
         own = {f"slurm_{key}": value for key, value in self.parameters.items() if key not in COMMON}
+        python = {key: own.pop(key) for key in ("slurm_python",) if key in own}
+        limits = {f"{self.cluster}_max_num_timeout": REQUEUES}
+        made = submitit.AutoExecutor(folder, cluster=self.cluster, **limits, **python)
+        shared = {"name": name, **{key: value for key, value in self.parameters.items() if key in COMMON}}
         others = dict(self.parameters.get("additional_parameters", {}))
         if not others.keys() & REQUEUE:  # what is pre-empted then returns to the queue, whatever the cluster's default
             own["slurm_additional_parameters"] = {"requeue": True, **others}
@@ -117,7 +128,7 @@ class SubmititJobs(Launcher):
         self._held: list[Job] = []
         self._portion = sys.maxsize
         self._tried = self._taken = 0.0
-        self._took = False
+        self._took = self._is_told = False
         self._queued = squeue.Queued()
 
     @property
@@ -158,7 +169,7 @@ class SubmititJobs(Launcher):
                 for handle, job in zip(handles, portion, strict=True):
                     keep(job.folder, handle.job_id)
             del self._held[: len(portion)]
-            self._taken, self._took = time.monotonic(), True
+            self._taken, self._took, self._is_told = time.monotonic(), True, False
 
     def _adopt(self) -> None:
         """Follow those of the held jobs that an earlier command has submitted, and that are in the queue still."""
@@ -178,11 +189,14 @@ class SubmititJobs(Launcher):
         if NO_CONTROLLER.search(line):
             if late:
                 raise LostError(f"hydra.launcher: Slurm does not answer: {line}; the same line, typed again, goes on")
+            if not self._is_told:
+                self.say(f"Slurm does not answer ({line}); submissions are tried again for {AWAY / 60:g} minutes")
+            self._is_told = True
         elif not TOO_MANY.search(line) or not (self._submitted or (self._took and not late)):
             raise UserError(f"hydra.launcher: the jobs were refused: {line}")
 
     def _array(self, jobs: Sequence[Job]) -> list[Any]:
-        executor = self.queue.executor(_place(jobs[0]))
+        executor = self.queue.executor(_place(jobs[0]), self.study)
         # submitit prints what sbatch says of a refusal, which the error says too.
         with redirect_stderr(StringIO()), executor.batch():
             return [executor.submit(self._work(job)) for job in jobs]
@@ -205,7 +219,7 @@ class SubmititJobs(Launcher):
             yield _ending(handle, self._submitted.pop(handle))
         ids = {handle.job_id: handle for handle in self._submitted}
         for gone, state in self._queued.gone(ids, bool(self.stopping)).items() if ids else ():
-            forget(self._submitted[ids[gone]].folder, gone)
+            bury(self._submitted[ids[gone]].folder, gone)
             yield self._lost(ids[gone], self._submitted.pop(ids[gone]), state or squeue.state_of(gone))
         if self._held and time.monotonic() - self._tried > RETRY:
             self._submit()

@@ -77,7 +77,7 @@ class Queued:
         }
 
 
-class Listed(NamedTuple):
+class InQueue(NamedTuple):
     """What squeue says of a job. `reason`: why it waits."""
 
     state: str = ""
@@ -89,13 +89,13 @@ class Listed(NamedTuple):
         return self.state in ENDED
 
 
-def jobs() -> dict[str, Listed] | None:
+def jobs() -> dict[str, InQueue] | None:
     """Return this user's jobs by id, also those that have ended in the last minutes; None if Slurm does not answer."""
     said = _said("squeue", "-h", "-r", "-t", "all", "-u", str(os.getuid()), "-o", "%i %T %r")
     if said is None:
         return None
     lines = (line.split(maxsplit=2) for line in said.splitlines())
-    return {words[0]: Listed(*words[1:]) for words in lines if words}
+    return {words[0]: InQueue(*words[1:]) for words in lines if words}
 
 
 def own_job() -> str | None:

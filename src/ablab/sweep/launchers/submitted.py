@@ -12,6 +12,7 @@ from typing import Any
 
 from ablab.code.machine import StopOnce
 from ablab.errors import INTERRUPTED
+from ablab.store.heartbeat import JOB
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.jobs import forget
@@ -54,6 +55,7 @@ class SubmittedWork:
     def _performed(self, perform: Callable[[Sequence[str], str], int], number: int) -> tuple[int, bool]:
         """Execute the run; return its exit code, and whether signal `number`, of the time limit, has come."""
         if (job := squeue.own_job()) is not None:
+            os.environ[JOB] = job
             print(f"job {job} of Slurm on {os.environ.get('SLURMD_NODENAME', 'this node')}")  # noqa: T201
         asked = list[int]()
 
