@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from filelock import FileLock
 
 from ablab.errors import BusyError, TakenOverError, UserError
 from ablab.files import write_text
-from ablab.store.heartbeat import DEAD, Pulse, heartbeat, read_pulse
+from ablab.store.heartbeat import DEAD, Heartbeat, Pulse, heartbeat, read_pulse
 from ablab.store.locks import hold, is_held, is_running, locked, owned
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
@@ -115,6 +116,19 @@ def test_the_clock_of_the_file_system_may_be_another_than_ours(monkeypatch, tmp_
     assert read_pulse(tmp_path / "pulse").is_fresh
     os.utime(tmp_path / "pulse", (ours() - DEAD - 5,) * 2)
     assert not read_pulse(tmp_path / "pulse").is_fresh
+
+
+@pytest.mark.parametrize(("job", "is_busy"), [("17_3", False), ("17_4", True), (None, True)])
+def test_the_next_attempt_of_a_job_does_not_wait_for_the_former(tmp_path, monkeypatch, job, is_busy):
+    """A queue, or Ray, begins it on another machine once the first is lost; any other process has to wait."""
+    folder = RunFolder(tmp_path / "runs" / "rabc")
+    monkeypatch.setenv("ABLAB_JOB", "17_3")
+    folder.pulse.parent.mkdir()
+    pulse = Pulse(host="elsewhere", machine="another", job=job, pid=1, began=0, updated=time.time())
+    folder.pulse.write_text(pulse.model_dump_json())
+    with pytest.raises(BusyError) if is_busy else nullcontext(), locked(folder):
+        Heartbeat(folder.pulse).beat()
+        assert read_pulse(folder.pulse).job == "17_3"
 
 
 def test_a_run_that_was_taken_over_gets_nothing_more(tmp_path):

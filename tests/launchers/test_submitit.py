@@ -2,18 +2,20 @@
 
 import os
 import signal
-import stat
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from omegaconf import OmegaConf
 
+from ablab.code.machine import graceful_stop
 from ablab.config import compose
 from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE, LostError, UserError
 from ablab.store.failures import read_failure
-from ablab.store.heartbeat import read_pulse
+from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.sweep.hydra import check_hydra
@@ -22,6 +24,8 @@ from ablab.sweep.launchers import squeue, task
 from ablab.sweep.launchers.base import Job, cause_of
 from ablab.sweep.launchers.slurm import Queue, SubmititJobs, SubmittedWork
 from ablab.tasks.plan import plan
+from hydra_plugins.ablab_hydra.launchers import SubmititLauncher
+from tests.launchers.conftest import job, tell
 from tests.run.conftest import TINY, typed
 from tests.run.test_kills import left
 
@@ -112,6 +116,73 @@ def test_pre_empted_before_it_is_planned_a_run_returns_to_the_queue(tmp_path, mo
     assert requeued == [signal.SIGUSR2]
 
 
+@pytest.fixture
+def signalled(monkeypatch):
+    """A job of Slurm whose run is told to stop twice within milliseconds; returns the list of its requeues."""
+    monkeypatch.setattr(task, "into", lambda log: None)
+    monkeypatch.setattr(squeue, "OWN_PAUSES", (0.0, 0.0))
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    requeued = []
+
+    def twice(words, log):
+        with graceful_stop(lambda: requeued.append("checkpoint")):
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        return INTERRUPTED
+
+    def requeue(number, frame):
+        requeued.append("requeued")
+        raise SystemExit
+
+    monkeypatch.setattr(task, "perform", twice)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGUSR2, requeue)
+    yield requeued
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("slurm")
+@pytest.mark.parametrize(
+    ("says", "did"),
+    [
+        ("echo RUNNING 1:00", ["checkpoint", "requeued"]),  # a grace period: Slurm would let it end
+        ("echo COMPLETING INVALID", ["checkpoint", "requeued"]),  # a time limit: Slurm would end it
+        ("echo COMPLETING 1:00", ["checkpoint"]),  # cancelled, or pre-empted: Slurm knows whether it returns
+    ],
+)
+def test_told_to_stop_a_job_leaves_no_result(slurm, signalled, says, did):
+    """The sweep would submit the run again, beside a job that returns by itself."""
+    tell(slurm, "squeue", says)
+    with pytest.raises(SystemExit):
+        SubmittedWork([], str(slurm / "log.txt"))()
+    assert signalled == did
+
+
+def test_the_signal_may_end_the_question_too(slurm, signalled):
+    tell(slurm, "squeue", f"[ -e {slurm}/asked ] && echo RUNNING && exit 0; touch {slurm}/asked; kill $$")
+    with pytest.raises(SystemExit):
+        SubmittedWork([], str(slurm / "log.txt"))()
+    assert signalled == ["checkpoint", "requeued"]
+
+
+def test_a_job_that_knows_nothing_of_itself_tells_the_sweep(slurm, signalled):
+    tell(slurm, "squeue", "exit 1")
+    assert SubmittedWork([], str(slurm / "log.txt"))() == INTERRUPTED
+    assert signalled == ["checkpoint"]
+
+
+def test_so_does_one_that_may_not_return(slurm, signalled):
+    def refused(number, frame):
+        raise subprocess.CalledProcessError(1, "scontrol")
+
+    signal.signal(signal.SIGUSR2, refused)
+    tell(slurm, "squeue", "echo RUNNING")
+    assert SubmittedWork([], str(slurm / "log.txt"))() == INTERRUPTED
+    assert signalled == ["checkpoint"]
+
+
 def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch):
     """It would take the checkpoint that another job has left where both began, and count tasks as ranks."""
     for key, value in {
@@ -124,36 +195,6 @@ def test_within_a_job_of_slurm_lightning_keeps_to_its_run(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hpc_ckpt_1.ckpt").write_text("another job's")
     assert typed(*RUN, "training.max_steps=30", f"outputs={tmp_path / 'runs'}", "trainer.progress=false").code == DONE
-
-
-@pytest.fixture
-def slurm(tmp_path, monkeypatch):
-    """A Slurm that takes a script, and says that the job has failed."""
-    monkeypatch.setattr(squeue, "MISSING", 0.0)
-    said = {
-        "srun": "",
-        "scancel": "",
-        "sbatch": f"cp $1 {tmp_path}/script; echo Submitted batch job 12",
-        "sacct": "echo TIMEOUT",
-        "squeue": "",
-        "scontrol": "",
-    }
-    for name, lines in said.items():
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{lines}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    return tmp_path
-
-
-def tell(folder, name, lines):
-    """Let a command of the stand-in do something else."""
-    (folder / "bin" / name).write_text(f"#!/bin/sh\n{lines}\n")
-
-
-def job(folder, number):
-    return Job(RunFolder(folder / "runs" / f"r{number}"), "x", [f"seed={number}"])
 
 
 def test_slurm_is_told_what_is_typed(slurm, monkeypatch):
@@ -196,7 +237,22 @@ def test_a_waiting_job_that_somebody_cancelled_is_not_waited_for(slurm):
     tell(slurm, "sacct", "")
     folder = RunFolder(slurm / "runs" / "r1")
     (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
-    assert ending.code == INTERRUPTED
+    assert (ending.code, ending.is_final) == (INTERRUPTED, True)
+    assert ending.cause.line == "job 12 was cancelled"
+    assert read_failure(folder.failure) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "is_final"),
+    [("CANCELLED", "", True), ("PREEMPTED", "", False), ("FAILED", "srun: error: n1: task 0: Terminated", False)],
+)
+def test_what_took_a_job_away_is_told_apart(slurm, state, told, is_final):
+    """Its owner does not want it now; Slurm does, also where its signal ended a process that had just begun."""
+    tell(slurm, "squeue", f"echo '{told}' > {slurm}/submitit/12_0_log.err; echo 12 {state} None")
+    folder = RunFolder(slurm / "runs" / "r1")
+    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([Job(folder, "x", [])])
+    assert (ending.code, ending.is_final) == (INTERRUPTED, is_final)
+    assert "job 12" in ending.cause.line
     assert read_failure(folder.failure) is None
 
 
@@ -204,13 +260,28 @@ def test_a_job_that_is_back_in_the_queue_was_never_gone(monkeypatch):
     """A requeue takes it out for a moment; however rarely Slurm is asked, it takes ten seconds of absence."""
     seen = iter([{"1", "2"}, {"2"}, {"1", "2"}, {"2"}, {"2"}, {"2"}])
     clock = [1000.0]
-    monkeypatch.setattr(squeue, "queued", lambda: next(seen))
+    monkeypatch.setattr(squeue, "jobs", lambda: dict.fromkeys(next(seen), squeue.InQueue("RUNNING")))
     monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
     followed, told = squeue.Queued(), []
     for wait in (60, 60, 60, 60, 6, 6):
         clock[0] += wait
         told.append(followed.gone(["1", "2"], stopping=False))
-    assert told == [set(), set(), set(), set(), set(), {"1"}]
+    assert told == [{}, {}, {}, {}, {}, {"1": None}]
+
+
+@pytest.mark.parametrize(("state", "stopping", "after"), [("CANCELLED", True, 0), ("CANCELLED", False, 11)])
+def test_a_job_that_squeue_lists_as_ended_has_ended(monkeypatch, state, stopping, after):
+    """Its result may still be on its way, unless nobody asks for it."""
+    clock = [1000.0]
+    monkeypatch.setattr(squeue, "jobs", lambda: {"1": squeue.InQueue(state), "2": squeue.InQueue("COMPLETING")})
+    monkeypatch.setattr(squeue.time, "monotonic", lambda: clock[0])
+    followed = squeue.Queued()
+    found = followed.gone(["1", "2"], stopping=stopping)
+    if after:
+        assert found == {}
+        clock[0] += after
+        found = followed.gone(["1", "2"], stopping=stopping)
+    assert found == {"1": state}
 
 
 def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
@@ -226,9 +297,15 @@ def test_a_job_without_memory_says_so_in_the_words_of_slurm(slurm):
 def test_a_controller_that_is_away_is_tried_again(slurm, monkeypatch):
     monkeypatch.setattr(slurm_launcher, "RETRY", 0.0)
     away = "echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller' >&2; exit 1"
-    tell(slurm, "sbatch", f"[ -e {slurm}/back ] && echo Submitted batch job 12 && exit 0; touch {slurm}/back; {away}")
-    (ending,) = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([job(slurm, 1)])
+    back = f"echo . >> {slurm}/tries; [ $(wc -l < {slurm}/tries) -gt 3 ] && echo Submitted batch job 12 && exit 0"
+    tell(slurm, "sbatch", f"{back}; {away}")
+    launcher, told = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})), []
+    launcher.say = told.append
+    (ending,) = launcher.run([job(slurm, 1)])
     assert ending.cause.kind == "timeout", "it was submitted in the end"
+    (line,) = told
+    assert line.startswith("Slurm does not answer (sbatch: error: ")
+    assert line.endswith("; submissions are tried again for 10 minutes")
 
 
 def test_one_that_stays_away_is_an_error_of_the_machine(slurm, monkeypatch):
@@ -303,10 +380,76 @@ def test_other_options_of_sbatch_are_typed_under_their_own_names(slurm, word):
         check_hydra([*words, "hydra.launcher.jbos=1"], [])
 
 
+@pytest.mark.parametrize(
+    ("others", "line"), [({}, "requeue"), ({"no-requeue": True}, "no-requeue"), ({"nice": 5}, "requeue")]
+)
+def test_a_job_may_return_to_the_queue_unless_it_is_forbidden(slurm, others, line):
+    """Whatever the cluster's default is."""
+    queue = Queue("slurm", 1, None, {"timeout_min": 9, "additional_parameters": others})
+    SubmititJobs(queue).start([job(slurm, 1)])
+    script = (slurm / "script").read_text().splitlines()
+    assert [each for each in script if each.endswith("requeue")] == [f"#SBATCH --{line}"]
+
+
+@pytest.mark.parametrize(("typed_name", "name"), [({}, "norms"), ({"name": "mine"}, "mine")])
+def test_jobs_are_named_after_the_study(slurm, typed_name, name):
+    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9, **typed_name}))
+    launcher.study = "norms"
+    launcher.start([job(slurm, 1)])
+    assert f"#SBATCH --job-name={name}\n" in (slurm / "script").read_text()
+
+
+def test_a_run_is_started_as_submitit_would(slurm):
+    """In a container, between lines of one's own; the lists as Hydra gives them."""
+    lists = {"setup": ["module load x"], "teardown": ["date"], "srun_args": ["--container-image=a b"]}
+    parameters = {"timeout_min": 9, "python": "apptainer exec i.sif python", **lists}
+    SubmititLauncher("slurm", 1, None, **OmegaConf.create(parameters)).make(None, lambda _: None, lambda: None).start(
+        [job(slurm, 1)]
+    )
+    lines = (slurm / "script").read_text().splitlines()
+    (call,) = [number for number, line in enumerate(lines) if line.startswith("srun ")]
+    assert "'--container-image=a b' apptainer exec i.sif python -u -m submitit" in lines[call]
+    assert lines.index("module load x") < call < lines.index("date")
+
+
+@pytest.mark.parametrize(("memory", "line"), [(0.001, "1MB"), (0.5, "512MB"), (2, "2GB")])
+def test_memory_may_be_less_than_a_gigabyte(slurm, memory, line):
+    SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9, "mem_gb": memory})).start([job(slurm, 1)])
+    assert f"#SBATCH --mem={line}\n" in (slurm / "script").read_text()
+
+
+@pytest.mark.parametrize("memory", [0.0009, 0, -1])
+def test_memory_of_nothing_is_refused(slurm, memory):
+    """For Slurm 0 is all of the node's."""
+    with pytest.raises(UserError, match=f"mem_gb={memory:g}: allowed: 0.001 and more"):
+        Queue("slurm", 1, None, {"timeout_min": 9, "mem_gb": memory})
+
+
+def test_a_store_in_whose_path_slurm_would_read_a_pattern_is_refused(slurm):
+    """Its logs would lie elsewhere, which submitit would notice once the jobs were submitted."""
+    with pytest.raises(UserError, match=r"outputs: .*50%a/submitit: Slurm replaces what follows %"):
+        SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).start(
+            [job(slurm / "50%a", 1), job(slurm / "50%a", 2)]
+        )
+    assert not (slurm / "script").exists()
+
+
+def test_the_heart_of_a_dead_job_is_not_waited_for(slurm):
+    """On another machine it would count as alive for a minute; that of another process is left alone."""
+    ours, other = job(slurm, 1), job(slurm, 2)
+    tell(slurm, "sbatch", "echo Submitted batch job 12; echo . >&2")
+    pulse = Pulse(host="n1", machine="another", job="12_0", pid=1, began=0, updated=time.time())
+    for each, its in ((ours, "12_0"), (other, "7")):
+        each.folder.pulse.parent.mkdir(parents=True, exist_ok=True)
+        each.folder.pulse.write_text(pulse.model_copy(update={"job": its}).model_dump_json())
+    SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9})).run([ours, other])
+    assert (ours.folder.pulse.exists(), other.folder.pulse.exists()) == (False, True)
+
+
 def test_what_slurm_does_not_take_is_one_line(slurm):
     queue = Queue("slurm", 1, None, {"timeout_min": 9, "partiton": "long"})
     with pytest.raises(UserError, match="partiton"):
-        queue.executor(str(slurm / "jobs"))
+        queue.executor(str(slurm / "jobs"), "norms")
 
 
 def test_jobs_that_slurm_refuses_are_one_line(tmp_path, monkeypatch):
@@ -330,9 +473,7 @@ def test_without_slurm_it_says_so(tmp_path, monkeypatch):
         replace(LOCAL, cluster="slurm")
 
 
-@pytest.mark.parametrize(
-    "changes", [{"threads": 0}, {"jobs": 0}, {"parameters": {"timeout_min": 0}}, {"parameters": {"mem_gb": -1}}]
-)
+@pytest.mark.parametrize("changes", [{"threads": 0}, {"jobs": 0}, {"parameters": {"timeout_min": 0}}])
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UserError, match="allowed: 1 and more"):
         replace(LOCAL, **changes)

@@ -66,6 +66,72 @@ def test_what_somebody_else_has_stopped_is_begun_again_and_never_called_finished
     assert fake.calls == [([1, 2, 3], False)] * 5
 
 
+def test_it_says_which_run_is_not_begun_again_and_why(study):
+    class Stopped(Fake):
+        def __call__(self, board, cells, alone, console):
+            board.stops.update(dict.fromkeys((cell.key for cell in cells), "stopped by SIGTERM"))
+            return super().__call__(board, cells, alone, console)
+
+    folder = study.cells[0].planned.folder
+    folder.path.mkdir(parents=True)
+    folder.log.write_text("stopped by SIGTERM\n")
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+    assert sweep(study, Stopped(*[[None] * 3] * 9), Policy(), console) == FAILED
+    why = "interrupted 5 times in a row without a step, last: stopped by SIGTERM"
+    said = console.rich.file.getvalue().splitlines()
+    _, log, second, third, after = said[said.index(f"{study.cells[0].arm}, seed 1: {why}") :][:5]
+    assert log == f"  log: {folder.log}"
+    assert second.endswith(f"seed 2: {why}")
+    assert third.endswith(f"seed 3: {why}")
+    assert after == "Next: the same line, which begins them again"
+
+
+def test_an_interruption_counts_only_without_a_step(study):
+    """On a queue that pre-empts, five are a day; a run that is killed again where it was comes nowhere."""
+    metrics = study.cells[0].planned.folder.metrics
+    metrics.parent.mkdir(parents=True)
+    for cell in study.cells[1:]:
+        write_failure(cell.planned.folder.failure, "error", "x", None, "now")
+
+    class Advancing(Fake):
+        def __call__(self, board, cells, alone, console):
+            step = min(10 * len(self.calls), 70)
+            metrics.write_text(f"step,loss\n{step},1.0\n")
+            return super().__call__(board, cells, alone, console)
+
+    fake = Advancing(*[[None]] * 20)
+    assert swept_by(fake, study) == FAILED
+    assert len(fake.calls) == 1 + 7 + 5, "steps 0, 10, ..., 70, and five in vain"
+
+
+def test_what_somebody_has_cancelled_is_left_and_the_others_go_on(study):
+    class Cancelling(Fake):
+        def __call__(self, board, cells, alone, console):
+            board.given_up[study.cells[0].key] = "job 17 was cancelled"
+            return super().__call__(board, cells, alone, console)
+
+    fake = Cancelling(*[[None] * 3], *[[None] * 2] * 9)
+    assert swept_by(fake, study) == FAILED
+    assert [seeds for seeds, _ in fake.calls] == [[1, 2, 3], *[[2, 3]] * 4]
+
+
+def test_a_run_that_goes_on_as_a_job_is_handed_to_the_launcher(study, monkeypatch):
+    """Which follows it: the sweep learns who has cancelled it. Any other run that goes on is waited for."""
+    first, second, _ = (cell.planned.folder for cell in study.cells)
+    first.job.parent.mkdir(parents=True)
+    first.job.write_text("{}")
+    fake = Fake([None, "error"])
+
+    def ends(board, console):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ablab.sweep.sweep._wait_for_others", ends)
+    with locked(first), locked(second), pytest.raises(KeyboardInterrupt):
+        swept_by(fake, study)
+    assert fake.calls == [([1, 3], False)]
+
+
 def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
     fake = Fake(["error"], ["error"])
     swept_by(fake, define((*SMALL, "decoding=beam,greedy", f"outputs={tmp_path}")))

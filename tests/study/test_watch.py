@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ablab.errors import BUSY, UserError
+from ablab.errors import BUSY, INTERRUPTED, UserError
 from ablab.store.failures import read_failure, write_failure
 from ablab.sweep.launchers.base import Cause, Ending
 from ablab.sweep.progress import Board, launch_watched
@@ -66,3 +66,29 @@ def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monk
         f"[{number}/{total}] {cell.arm}, seed {cell.seed}:" for number, cell in enumerate((second, first, third), 1)
     ]
     assert [line[: len(begin)] for line, begin in zip(lines, told, strict=True)] == told
+
+
+def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
+    """What merely interrupted the other is remembered, in case that it comes no further."""
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+
+    class Cancelled:
+        refused, interrupted = None, False
+
+        def __init__(self, on_end, on_poll):
+            self.on_end = on_end
+
+        def run(self, jobs):
+            first, second, third = jobs
+            write_failure(third.folder.failure, "error", "of today", None, "now")
+            self.on_end(Ending(first, INTERRUPTED, Cause("killed", "job 17 was cancelled"), is_final=True))
+            self.on_end(Ending(second, INTERRUPTED, Cause("killed", "job 18 ended as PREEMPTED")))
+            self.on_end(Ending(third, INTERRUPTED, Cause("killed", "job 19 was cancelled"), is_final=True))
+
+    board = Board(study)
+    launch_watched(board, study.cells, Cancelled, console, fail_fast=False)
+    first, second, _ = study.cells
+    assert board.given_up == {first.key: "job 17 was cancelled"}, "the third had an outcome already"
+    assert board.stops[second.key] == "job 18 ended as PREEMPTED"
+    assert f"{first.arm}, seed 1: job 17 was cancelled; the others go on\n" in console.rich.file.getvalue()

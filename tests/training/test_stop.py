@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from ablab.code.machine import graceful_stop
+from ablab.code.machine import StopOnce, graceful_stop
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -60,3 +60,21 @@ def test_under_nohup_nothing_is_asked():
         signal.raise_signal(signal.SIGHUP)
     assert not asked
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_machine_that_repeats_its_signal_is_not_impatient():
+    """Slurm sends two within milliseconds: the second may come while the step ends, or after training."""
+    stop, asked = StopOnce(), []
+    signal.signal(signal.SIGTERM, stop)
+    with graceful_stop(lambda: asked.append(1)):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
+    assert asked == [1]
+
+
+def test_a_machine_is_heard_also_before_training():
+    signal.signal(signal.SIGTERM, StopOnce())
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)

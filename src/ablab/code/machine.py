@@ -184,8 +184,29 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+stopped_by: list[str] = []
+"""Names of the signals that have asked this process to stop, in order."""
+
 HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 """The signal sent when a terminal or a connection closes; None on Windows."""
+
+
+class StopOnce:
+    """A handler for signals that a machine sends: the first raises KeyboardInterrupt, the others change nothing.
+
+    A queue repeats its signal within milliseconds, and is not impatient. A function, unlike a signal that is blocked or
+    ignored, is not passed on to child processes.
+    """
+
+    def __init__(self) -> None:
+        self.is_heard = False
+
+    def __call__(self, received: int, frame: object) -> None:
+        """Handle the signal."""
+        if not self.is_heard:
+            self.is_heard = True
+            stopped_by.append(signal.Signals(received).name)
+            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -193,15 +214,18 @@ def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
     """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
 
     A second SIGHUP is ignored: a shell passes the signal on, and then the system sends another. Under nohup, SIGHUP
-    stays ignored.
+    stays ignored. A `StopOnce` that handled the signal before has heard it, too.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
         return
 
     def ask(received: int, frame: object) -> None:
+        stopped_by.append(signal.Signals(received).name)
         ask_to_stop()
         restore()
+        if isinstance(handler := before[received], StopOnce):
+            handler.is_heard = True
         if HANG_UP in before:
             signal.signal(HANG_UP, signal.SIG_IGN)
 

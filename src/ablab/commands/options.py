@@ -52,6 +52,8 @@ class StudyOptions(Options):
     shows its parameters and the seconds per step"""
     watch: bool = False
     """true: show a live view, which includes runs that other processes train"""
+    cancel: bool = False
+    """true: cancel the study's jobs in the queue of Slurm; those that run write a checkpoint first"""
     close: str | None = None
     """give up the missing runs, for the reason given here; the report then evaluates the claims on the other runs, and
     repeats the reason"""

@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,15 +17,17 @@ from ablab.fields import flatten
 from ablab.judge.ends import given_up
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
+from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
 from ablab.study.extending import close, closings, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count
-from ablab.study.search import define_search
+from ablab.study.search import SearchStudy, define_search
 from ablab.study.study import Study
 from ablab.sweep.check import NO_ARMS, Tried, check, tried
 from ablab.sweep.hydra import check_hydra, hydra_words
-from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, running_cells, summary
-from ablab.sweep.search_report import show_search
+from ablab.sweep.launchers.jobs import cancel
+from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, going_on, summary
+from ablab.sweep.search_report import known_trials, show_search
 from ablab.sweep.summary import table_lines
 from ablab.tasks.identity import condition_id, differing
 from ablab.tasks.verbs import split_words
@@ -35,12 +38,14 @@ REFRESH = 1.0
 
 
 def study(arguments: Sequence[str]) -> int:
-    """Show, check or watch a study."""
+    """Show, check, watch or cancel a study."""
     options, rest = split_words(StudyOptions, arguments)
     of_hydra = hydra_words(rest)
     words = tuple(word for word in rest if word not in of_hydra)
     console = Console()
     search = define_search(words, check_hydra(of_hydra, words) if of_hydra else None)
+    if options.cancel:
+        return _cancel(search.name if search else define(words).name, _folders(search, words), console)
     if search is not None:
         if options.check:
             raise UserError(NO_ARMS)
@@ -68,9 +73,31 @@ def study(arguments: Sequence[str]) -> int:
         board = _watch(board, words, console)
         found = board.study
     if options.format == "json":
-        print(json.dumps(as_json(found, board.entries), indent=1))  # noqa: T201
+        print(json.dumps(as_json(found, board.shown()), indent=1))  # noqa: T201
         return 0
     console.say_all(_lines(found, board, rest))
+    return 0
+
+
+def _folders(search: SearchStudy | None, words: tuple[str, ...]) -> Iterator[RunFolder]:
+    """Yield the folders of all runs of a study, and of the trials of its search."""
+    if search is not None:
+        trials = known_trials(search)
+        for trial in () if trials is None else trials.all():
+            with suppress(UserError):
+                yield search.cell(trial.number, trial.words).planned.folder
+    if search is None or (search.experiment is not None and search.winner() is not None):
+        yield from (cell.planned.folder for cell in define(words).cells)
+
+
+def _cancel(name: str, folders: Iterator[RunFolder], console: Console) -> int:
+    """Cancel the jobs of these runs, which a sweep that still goes on then leaves."""
+    jobs = cancel(folders)
+    if jobs:
+        console.say(f"{how_many(len(jobs), 'job')} of {name} cancelled: {', '.join(jobs)}")
+        console.say("Those that ran write a checkpoint first; the line of the study, typed again, goes on")
+    else:
+        console.say(f"No job of {name} is in a queue of Slurm here")
     return 0
 
 
@@ -122,7 +149,7 @@ def _standing(found: Study) -> list[str]:
 
 
 def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
-    entries = board.entries
+    entries = board.shown()
     if found.experiment is not None:
         yield found.experiment.question
         if found.is_tuning and (tune := found.experiment.tune) is not None:
@@ -146,9 +173,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield from table_lines(found, entries)
         yield ""
     yield summary(list(entries.values())).plain.rstrip()
-    for entry in entries.values():
-        if entry.state is State.RUNNING:
-            yield f"  {'   '.join(filter(None, running_cells(entry)))}"
+    for cells in going_on(entries.values()):
+        yield f"  {'   '.join(filter(None, cells))}"
     if (seconds := _estimate(found, entries, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):

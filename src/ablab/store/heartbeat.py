@@ -23,18 +23,23 @@ DEAD = 60.0
 """Seconds without a write after which a run on another machine counts as dead. On this machine, its lock decides."""
 
 
+JOB = "ABLAB_JOB"
+"""The variable with the id of the job of a cluster that this process is; its next attempt elsewhere has the same."""
+
+
 class Pulse(BaseModel):
     """The state of a run, as its heartbeat file holds it.
 
-    `machine`: which start of which machine, since names are not unique; older ones have none. `stage`: preparing,
-    training, evaluating or pruning. `score`: of the last validation. `updated`: Unix time; once read, by the reader's
-    clock.
+    `machine`: which start of which machine, since names are not unique; older ones have none. `job`: the id of the job
+    of a cluster that makes the run. `stage`: preparing, training, evaluating or pruning. `score`: of the last
+    validation. `updated`: Unix time; once read, by the reader's clock.
     """
 
     model_config = ConfigDict(frozen=True)
 
     host: str
     machine: str | None = None
+    job: str | None = None
     pid: int
     began: float
     stage: str = "preparing"
@@ -50,6 +55,11 @@ class Pulse(BaseModel):
     def is_here(self) -> bool:
         """True if this machine wrote it, since it was started."""
         return self.host == platform.node() if self.machine is None else self.machine == this_machine()
+
+    @property
+    def is_former(self) -> bool:
+        """True if an earlier attempt of the job that this process is wrote it: the cluster has ended that one."""
+        return self.job is not None and self.job == os.environ.get(JOB)
 
     @property
     def is_fresh(self) -> bool:
@@ -76,7 +86,10 @@ class Heartbeat:
         self._path, self._owns = path, owns
         self.spent = Spent() if spent is None else spent
         at = time.time()
-        self._pulse = Pulse(host=platform.node(), machine=this_machine(), pid=os.getpid(), began=at, updated=at)
+        job = os.environ.get(JOB)
+        self._pulse = Pulse(
+            host=platform.node(), machine=this_machine(), job=job, pid=os.getpid(), began=at, updated=at
+        )
         self._stopped, self._woken = threading.Event(), threading.Event()
 
     def tell(self, **news: Any) -> None:

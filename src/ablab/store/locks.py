@@ -143,7 +143,7 @@ def locked(folder: RunFolder) -> Iterator[Owner]:
     """Hold the run's lock, as its owner; BusyError if another process, here or on another machine, works on it."""
     with hold(folder.lock, lambda: _busy(folder, read_pulse(folder.pulse))):
         pulse = read_pulse(folder.pulse)
-        if pulse is not None and not pulse.is_here and pulse.is_fresh:
+        if pulse is not None and not (pulse.is_here or pulse.is_former) and pulse.is_fresh:
             raise BusyError(f"{_busy(folder, pulse)}; {ALLOWED}")
         with owned(folder) as owner:
             yield owner

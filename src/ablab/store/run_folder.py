@@ -114,6 +114,11 @@ class RunFolder:
         return self.path.parent / f".{self.path.name}.pulse"
 
     @property
+    def job(self) -> Path:
+        """The file that names the run's last job in a queue."""
+        return self.path.parent / f".{self.path.name}.job"
+
+    @property
     def owner(self) -> Path:
         """The token of the process that works on the run."""
         return self.path.parent / f".{self.path.name}.owner"

@@ -31,9 +31,13 @@ from ablab.tasks.plan import Planned
 
 
 class State(str, Enum):
-    """State of a run. Trained: its weights exist, but a requested evaluation or curve is missing."""
+    """State of a run. Trained: its weights exist, but a requested evaluation or curve is missing.
+
+    The store does not know what is queued: whoever shows the state asks the queue.
+    """
 
     PLANNED = "planned"
+    QUEUED = "queued"
     RUNNING = "running"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
@@ -48,13 +52,14 @@ RESULTS = (State.FINISHED, State.DIVERGED)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A run, its state, and the files it was read from."""
+    """A run, its state, and the files it was read from. `job`: what a queue says of it, if it waits in one."""
 
     cell: Cell
     state: State
     record: Record | None
     pulse: Pulse | None
     failure: Failure | None
+    job: str | None = None
 
     @property
     def other_origin(self) -> str | None:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ablab.errors import BUSY, UNSUITABLE, UserError
+from ablab.errors import BUSY, INTERRUPTED, UNSUITABLE, UserError
 from ablab.search.trials import Trial, Trials, best_so_far, counts_of
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
@@ -23,8 +23,9 @@ from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, led
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
 from ablab.sweep.launchers.base import Ending, Job, Launcher
+from ablab.sweep.launchers.jobs import View
 from ablab.tasks.task import written
-from ablab.text import counted, duration
+from ablab.text import counted, duration, how_many
 from ablab.tracking.console import Console
 
 COLOURS = {
@@ -34,6 +35,9 @@ COLOURS = {
     State.RUNNING: "cyan",
 }
 NEVER_AGAIN = (State.FAILED, *RESULTS)
+MOST_SHOWN_RUNS = 8
+"""Runs in a queue, or given up, that are shown one by one."""
+
 MOST_ARMS = 8
 """Arms that are named after a failure that befell many."""
 
@@ -44,6 +48,11 @@ class Board:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.entries = ledger(study)
+        self.stops: dict[str, str] = {}
+        """What interrupted a run the last time, by its key, where that is known."""
+        self.given_up: dict[str, str] = {}
+        """Why this sweep does not begin a run again, by its key."""
+        self._view = View()
         self._read = time.monotonic()
 
     def refresh(self, *, at_most_every: float = 0.0, everything: bool = False) -> None:
@@ -60,8 +69,13 @@ class Board:
         self.entries[key] = entry_of(self.entries[key].cell)
         return self.entries[key]
 
+    def shown(self) -> dict[str, LedgerEntry]:
+        """Return the entries; those that wait in a queue, which the store does not know, as queued."""
+        return self._view.of(self.entries)
+
     def __rich__(self) -> RenderableType:
-        return Group(summary(list(self.entries.values())), _running(list(self.entries.values())))
+        entries = list(self.shown().values())
+        return Group(summary(entries), _running(entries))
 
 
 def summary(entries: Sequence[LedgerEntry]) -> Text:
@@ -100,9 +114,20 @@ def _spent(entry: LedgerEntry) -> float:
 
 def _running(entries: Sequence[LedgerEntry]) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_header=False)
-    for entry in (entry for entry in entries if entry.state is State.RUNNING):
-        table.add_row(*map(Text, running_cells(entry)))
+    for cells in going_on(entries):
+        table.add_row(*map(Text, cells))
     return table
+
+
+def going_on(entries: Iterable[LedgerEntry]) -> Iterator[list[str]]:
+    """Yield the cells of each run that goes on, and then of some that wait in a queue."""
+    known = list(entries)
+    yield from (running_cells(entry) for entry in known if entry.state is State.RUNNING)
+    queued = [entry for entry in known if entry.state is State.QUEUED]
+    for entry in queued[:MOST_SHOWN_RUNS]:
+        yield [f"{entry.cell.arm}, seed {entry.cell.seed}", f"queued ({entry.job})", "", "", "", ""]
+    if len(queued) > MOST_SHOWN_RUNS:
+        yield [f"{len(queued) - MOST_SHOWN_RUNS} more", "queued", "", "", "", ""]
 
 
 def running_cells(entry: LedgerEntry) -> list[str]:
@@ -185,8 +210,19 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
         yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
+def given_up_lines(board: Board) -> Iterator[str]:
+    """Say of each run that a sweep does not begin again why, and where its log is; of many, of the first."""
+    for key, why in list(board.given_up.items())[:MOST_SHOWN_RUNS]:
+        cell, log = board.entries[key].cell, board.entries[key].cell.planned.folder.log
+        yield f"{cell.arm}, seed {cell.seed}: {why}" + (f"\n  log: {log}" if log.exists() else "")
+    if (more := len(board.given_up) - MOST_SHOWN_RUNS) > 0:
+        yield f"{how_many(more, 'more run')} like these"
+
+
 class StudyRun(Strict):
-    """A run of a study. `state`: as in its ledger. `pulse`: the last heartbeat of a run that goes on."""
+    """A run of a study. `state`: as in its ledger. `pulse`: the last heartbeat of a run that goes on. `job`: what the
+    queue says of one that is queued.
+    """
 
     arm: str
     seed: int
@@ -196,6 +232,7 @@ class StudyRun(Strict):
     words: list[str]
     pulse: Pulse | None
     failure: Failure | None
+    job: str | None
 
 
 class StudyState(Strict):
@@ -227,6 +264,7 @@ def as_json(study: Study, entries: Mapping[str, LedgerEntry]) -> dict[str, objec
                 words=list(cell.words),
                 pulse=entries[cell.key].pulse,
                 failure=entries[cell.key].failure,
+                job=entries[cell.key].job,
             )
             for cell in study.cells
         ],
@@ -317,6 +355,11 @@ def launch_watched(
             ours.discard(ending.job.key)
             return
         entry = board.of(ending.job.key)
+        if ending.code == INTERRUPTED and ending.cause is not None:
+            board.stops[entry.cell.key] = ending.cause.line
+            if ending.is_final and entry.state not in NEVER_AGAIN:
+                board.given_up[entry.cell.key] = ending.cause.line
+                console.say(f"{entry.cell.arm}, seed {entry.cell.seed}: {ending.cause.line}; the others go on")
         if entry.state is State.PLANNED or entry.cell.key in told:  # stopped before it began, or another's
             return
         if on_end is None:
@@ -327,6 +370,7 @@ def launch_watched(
             launcher.stop()
 
     launcher = make(ended, polled)
+    launcher.say, launcher.study = console.say, board.study.name
     jobs = map(job_of, cells)
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(jobs)

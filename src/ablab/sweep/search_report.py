@@ -5,7 +5,9 @@ import io
 import json
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rich.live import Live
@@ -19,6 +21,7 @@ from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, 
 from ablab.store.records import now
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
+from ablab.sweep.launchers.jobs import View
 from ablab.sweep.plots import draw_front, draw_history
 from ablab.text import aligned, program
 from ablab.tracking.console import Console
@@ -213,7 +216,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     if trials is not None and any(trial.finished for trial in all_trials):
         yield from table_lines(trials, all_trials)
         yield ""
-    yield state_line(search, trials, all_trials)
+    yield state_line(search, trials, all_trials, View())
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     if _left(search, all_trials):
@@ -221,13 +224,14 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     yield f"Results: {search.folder}"
 
 
-def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[Trial]) -> str:
+def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[Trial], view: View) -> str:
     """Return `8 of 20 trials ended: 6 finished, 2 stopped early; 1 running, 11 left; best so far ...`."""
     done = [trial for trial in all_trials if trial.outcome is not None]
-    running = sum(_is_running(search, trial) for trial in all_trials if trial.outcome is None)
-    interrupted = len(all_trials) - len(done) - running
+    states = _states(search, all_trials, view)
+    interrupted = len(all_trials) - len(done) - states[State.RUNNING] - states[State.QUEUED]
     left = max(0, search.settings.trials - len(all_trials))
-    parts = [(running, "running"), (interrupted, "interrupted"), (left, "left")]
+    open_ones = [(states[State.RUNNING], "running"), (states[State.QUEUED], "queued"), (interrupted, "interrupted")]
+    parts = [*open_ones, (left, "left")]
     line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {counts_of(done)}" if done else "")
     line += "".join(f"; {number} {name}" for number, name in parts if number)
     best = None if trials is None else best_so_far(all_trials, trials.objectives, trials.names[0])
@@ -245,7 +249,7 @@ def search_json(search: SearchStudy) -> dict[str, Any]:
         "space": search.space.plain,
         **search.settings.model_dump(exclude={"storage", "space"}),
         "told": sum(trial.outcome is not None for trial in all_trials),
-        "running": sum(trial.outcome is None and _is_running(search, trial) for trial in all_trials),
+        "running": _states(search, all_trials, View())[State.RUNNING],
         "left": _left(search, all_trials),
         "best": None if leader is None else plain[leader.number],
         "front": [] if trials is None else [plain[trial.number] for trial in front_of(all_trials, trials.objectives)],
@@ -270,10 +274,11 @@ def show_search(search: SearchStudy, words: Sequence[str], console: Console, *, 
 
 
 def _watch(search: SearchStudy, console: Console) -> None:
+    view = View()
     with Live(Text(), console=console.rich, refresh_per_second=2, transient=True) as live:
         while True:
             trials, all_trials = _known(search)
-            live.update(Text(state_line(search, trials, all_trials)))
+            live.update(Text(state_line(search, trials, all_trials, view)))
             if not _left(search, all_trials):
                 return
             try:
@@ -287,11 +292,14 @@ def _left(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
     return max(0, search.settings.trials - sum(trial.outcome is not None for trial in all_trials))
 
 
-def _is_running(search: SearchStudy, trial: Trial) -> bool:
-    try:
-        return entry_of(search.cell(trial.number, trial.words)).state is State.RUNNING
-    except UserError:
-        return False
+def _states(search: SearchStudy, all_trials: Sequence[Trial], view: View) -> Counter[State]:
+    """Count the states of the runs of trials without an outcome."""
+    entries = {}
+    for trial in all_trials:
+        if trial.outcome is None:
+            with suppress(UserError):
+                entries[str(trial.number)] = entry_of(search.cell(trial.number, trial.words))
+    return Counter(entry.state for entry in view.of(entries).values())
 
 
 def _values(values: Any) -> str:

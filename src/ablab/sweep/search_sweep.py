@@ -15,9 +15,10 @@ from ablab.store.locks import hold
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
-from ablab.sweep.progress import SearchBoard
+from ablab.sweep.attempts import RETRIES, Interruptions
+from ablab.sweep.progress import SearchBoard, given_up_lines
 from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, write_report
-from ablab.sweep.sweep import MOST_ATTEMPTS, RETRIES, WAIT, Launch, Policy
+from ablab.sweep.sweep import WAIT, Launch, Policy
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
@@ -75,6 +76,7 @@ class _SearchSweep:
         self.open: defaultdict[str, list[int]] = defaultdict(list)
         """Numbers of the trials that wait for a run, by the run's key."""
         self.attempts: Counter[int] = Counter()
+        self.interruptions = Interruptions()
         self.failures = 0
 
     def run(self, launch: Launch) -> int:
@@ -98,7 +100,8 @@ class _SearchSweep:
         is_news = going and len(all_trials) > before
         write_report(self.search, self.trials, all_trials, self.console.say if is_news else None)
         self.console.rich.print()
-        for line in closing_lines(self.search, self.trials, all_trials, interrupted=not going):
+        closing = closing_lines(self.search, self.trials, all_trials, interrupted=not going)
+        for line in (*closing, *given_up_lines(self.board)):
             self.console.say(line)
         if not going:
             return INTERRUPTED
@@ -116,7 +119,8 @@ class _SearchSweep:
             self._wait_for_others()
             if self._gives_up:
                 return True
-            left = self.trials.running()
+            left = {trial.number for trial in self.trials.running()}
+            left -= {number for key in self.board.given_up for number in self.open[key]}
             if not left and len(self.trials.all()) >= self.search.settings.trials:
                 return True
             states = [self.board.of(key).state for key, numbers in self.open.items() if numbers]
@@ -155,9 +159,12 @@ class _SearchSweep:
         self.open[cell.key].append(trial.number)
         if known or entry.state is State.RUNNING:
             return None
-        if self.attempts[trial.number] >= MOST_ATTEMPTS:
-            self._report(trial, "failed", reason=f"its run was stopped {MOST_ATTEMPTS} times", run_id=run_id)
+        was_interrupted = self.attempts[trial.number] > 0 and entry.state is not State.FAILED
+        if was_interrupted and (why := self.interruptions.count(entry, self.board.stops.get(cell.key))):
+            self.board.given_up.setdefault(cell.key, why)
+        if cell.key in self.board.given_up:
             return None
+        self.interruptions.begin(entry)
         self.attempts[trial.number] += 1
         return cell
 

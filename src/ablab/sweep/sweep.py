@@ -18,18 +18,13 @@ from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
 from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
+from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.check import check, has_passed
-from ablab.sweep.progress import Board, OnEnd, failure_lines, summary
+from ablab.sweep.progress import Board, OnEnd, failure_lines, given_up_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
 from ablab.text import counted, how_many, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import join, ready
-
-RETRIES = {"memory": 1, "killed": 1, "timeout": 0, "refused": 0, "error": 0}
-"""Retries of a failed run by kind of failure, one at a time, at the end of the sweep. An error would only recur."""
-
-MOST_ATTEMPTS = 5
-"""Maximum number of times that one sweep begins a run that is interrupted from outside."""
 
 OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
 WAIT = 1.0
@@ -76,7 +71,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     if register(study):
         console.say(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
     _set_aside(board, policy, console)
-    console.rich.print(summary(list(board.entries.values())))
+    console.rich.print(summary(list(board.shown().values())))
     before = _done(board)
     if study.claims and not before:
         stamp = Chain.of(study.outputs).stamp
@@ -137,20 +132,26 @@ def _planned(study: Study) -> str:
 def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> bool:
     """Run until nothing is left that this command may do; return False when the user has stopped it."""
     attempts: Counter[str] = Counter()
+    interruptions = Interruptions()
     todo, alone = _to_do(board, policy), False
     while True:
         if todo:
             todo = _alternating(_one_a_run(todo))
             attempts.update(cell.key for cell in todo)
+            for cell in todo:
+                interruptions.begin(board.entries[cell.key])
             if not launch(board, todo, alone, console):
                 return False
             board.refresh()
+            for entry in (board.entries[cell.key] for cell in todo):
+                if entry.state in OPEN and (why := interruptions.count(entry, board.stops.get(entry.cell.key))):
+                    board.given_up.setdefault(entry.cell.key, why)
             _set_refused_aside(board, attempts, policy, console)
         if policy.fail_fast and any(attempts[key] for key in _failed(board)):
             return True
         if any(entry.state is State.RUNNING for entry in board.entries.values()):
             _wait_for_others(board, console)
-        todo, alone = _left(board, attempts), False
+        todo, alone = _left(board), False
         if not todo:
             todo, alone = _again(board, attempts), True
         if not todo:
@@ -188,9 +189,18 @@ def _done(board: Board) -> set[str]:
 
 
 def _to_do(board: Board, policy: Policy) -> list[Cell]:
-    """Return the cells to run. Refused runs are tried again: the code may be as before, or mixed=true given."""
+    """Return the cells to run. Refused runs are tried again: the code may be as before, or mixed=true given.
+
+    A run that goes on as a job of a queue is handed to the launcher, which follows that job to its end.
+    """
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
-    return [entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused]
+    return [
+        entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused or _is_job(entry)
+    ]
+
+
+def _is_job(entry: LedgerEntry) -> bool:
+    return entry.state is State.RUNNING and entry.cell.planned.folder.job.exists()
 
 
 def _failed(board: Board) -> dict[str, LedgerEntry]:
@@ -206,9 +216,9 @@ def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
     ]
 
 
-def _left(board: Board, attempts: Counter[str]) -> list[Cell]:
+def _left(board: Board) -> list[Cell]:
     """Return runs that did not begin, since another process held them, or that were interrupted from outside."""
-    return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and attempts[key] < MOST_ATTEMPTS]
+    return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and key not in board.given_up]
 
 
 def _wait_for_others(board: Board, console: Console) -> None:
@@ -279,13 +289,15 @@ def _end(study: Study, board: Board, console: Console, policy: Policy, *, interr
     console.rich.print()
     console.rich.print(summary(list(entries.values())))
     failed = _failed(board)
-    for line in failure_lines(failed.values()):
+    for line in (*failure_lines(failed.values()), *given_up_lines(board)):
         console.say(line)
     if interrupted:
         line = "the same line without rerun=" if policy.rerun else "the same line"
         console.say(f"Stopped; {line}, typed again, continues from there")
     elif failed:
         console.say("Next: the same line with retry_failed=true")
+    elif board.given_up:
+        console.say("Next: the same line, which begins them again")
     elif not study.is_tuning:
         console.say(f"Next: {program('report')} {_report_words(study)}")
     console.say(f"Results: {study.folder}")

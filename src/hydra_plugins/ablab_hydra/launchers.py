@@ -9,7 +9,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
     from ablab.config import Config
@@ -203,7 +203,7 @@ class LocalQueueConfig:
     """Settings of the local queue.
 
     `timeout_min`: minutes after which a job is ended and another continues the run. `jobs`: at a time; null: all.
-    `cpus_per_task`: a run's number of threads.
+    `cpus_per_task`: a run's number of threads. `name`: of the jobs; null: the study's.
     """
 
     _target_: str = f"{__name__}.SubmititLauncher"
@@ -213,7 +213,7 @@ class LocalQueueConfig:
     gpus_per_node: int | None = None
     mem_gb: float | None = None
     jobs: int | None = None
-    name: str = "ablab"
+    name: str | None = None
 
 
 @dataclass
@@ -221,7 +221,8 @@ class SlurmQueueConfig(LocalQueueConfig):
     """Settings of the Slurm queue, under sbatch's names.
 
     `signal_delay_s`: seconds before the limit at which a run is made to write a checkpoint. `additional_parameters`:
-    options of sbatch that have no field here. `setup`: lines before each run.
+    options of sbatch that have no field here. `setup`, `teardown`: lines before and after each run. `python`: the
+    command that starts Python, such as one within a container; null: this Python. `srun_args`: of the srun around it.
     """
 
     cluster: str = "slurm"
@@ -238,6 +239,9 @@ class SlurmQueueConfig(LocalQueueConfig):
     signal_delay_s: int = 120
     array_parallelism: int = 256
     setup: list[str] | None = None
+    teardown: list[str] | None = None
+    python: str | None = None
+    srun_args: list[str] | None = None
     additional_parameters: dict[str, Any] = field(default_factory=dict)
 
 
@@ -247,7 +251,7 @@ class SubmititLauncher(StudyLauncher):
     def __init__(self, cluster: Any, cpus_per_task: int, jobs: int | None, **parameters: Any) -> None:
         from ablab.sweep.launchers.slurm import Queue
 
-        given = {key: value for key, value in parameters.items() if value is not None}
+        given = {key: _plain(value) for key, value in parameters.items() if value is not None}
         self.queue, self.jobs = Queue(cluster, cpus_per_task, jobs, given), jobs
 
     @property
@@ -259,6 +263,11 @@ class SubmititLauncher(StudyLauncher):
         from ablab.sweep.launchers.slurm import SubmititJobs
 
         return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_poll)
+
+
+def _plain(value: Any) -> Any:
+    """Return lists and mappings as Python's own, to which submitit adds its own."""
+    return OmegaConf.to_object(value) if OmegaConf.is_config(value) else value
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="submitit_local", node=LocalQueueConfig, provider="ablab")

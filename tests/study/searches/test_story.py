@@ -40,6 +40,37 @@ def test_a_search_whose_storage_is_another_says_that_its_trials_are_elsewhere(tm
     assert "another storage" not in done(searched(tmp_path, trials=3))[2]
 
 
+class Interrupting(Fake):
+    """Trial 1 is cancelled in its queue, or interrupted without end."""
+
+    def __init__(self, cancels):
+        super().__init__()
+        self.cancels = cancels
+
+    def __call__(self, board, cells, alone, console, on_end):
+        for cell in cells:
+            if cell.arm != "trial 1":
+                super().__call__(board, [cell], alone, console, on_end)
+                continue
+            self.launched.append(cell.arm)
+            if self.cancels:
+                board.given_up[cell.key] = "job 17 was cancelled"
+        return True
+
+
+@pytest.mark.parametrize(
+    ("cancels", "times", "why"), [(True, 1, "job 17 was cancelled"), (False, 5, "interrupted 5 times in a row")]
+)
+def test_a_trial_that_is_cancelled_or_comes_nowhere_waits_for_the_same_line(tmp_path, cancels, times, why):
+    search = searched(tmp_path)
+    code, launched, out = done(search, Interrupting(cancels))
+    assert code == FAILED
+    assert launched.count("trial 1") == times
+    assert f"trial 1, seed 1: {why}" in out
+    assert outcomes(search) == ["finished", None, "finished", "finished"]
+    assert done(search)[:2] == (DONE, ["trial 1"])
+
+
 def test_a_finished_run_costs_nothing(tmp_path):
     space = ("layerdrop=0.1,0.2", "model.dropout=0,0.1")
     search = searched(tmp_path, space=space, trials=12)

@@ -39,11 +39,15 @@ class Cause(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The end of a job. `code`: an exit code of ablab.errors, or minus a signal's number."""
+    """The end of a job. `code`: an exit code of ablab.errors, or minus a signal's number.
+
+    `is_final`: somebody wants the run not to be made now, so that it is not begun again.
+    """
 
     job: Job
     code: int
     cause: Cause | None = None
+    is_final: bool = False
 
 
 class Launcher(ABC):
@@ -53,6 +57,10 @@ class Launcher(ABC):
         self, on_end: Callable[[Ending], None] = lambda _: None, on_poll: Callable[[], None] = lambda: None
     ) -> None:
         self.on_end, self.on_poll = on_end, on_poll
+        self.say: Callable[[str], None] = lambda _: None
+        """Tells the user a line."""
+        self.study = "ablab"
+        """The name of what the jobs belong to."""
         self.stopping = 0
         """Number of requests to stop. After one, the runs write a checkpoint and end; after two, they are killed."""
         self.interrupted = False

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from io import StringIO
 from typing import Any, Literal
@@ -19,6 +18,8 @@ from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError
 from ablab.store.failures import Kind
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
+from ablab.sweep.launchers.jobs import bury, forget, in_queue, keep
+from ablab.sweep.launchers.submitted import SubmittedWork
 
 KINDS: dict[str, Kind] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "timeout"}
 """Slurm states of jobs that could not record a failure themselves; any other state is a kill."""
@@ -28,6 +29,9 @@ SIGNAL_DELAY = 120
 
 START = 120
 """Seconds of a time limit that no step may have: Slurm signals up to 60 too early, and a run has to start."""
+
+SMALLEST = 0.001
+"""Gigabytes of a job: less than a megabyte would be none, by which Slurm means all memory of the node."""
 
 RETRY = 10.0
 """Seconds between two submissions of what was not taken."""
@@ -61,6 +65,8 @@ class Queue:
         for key, value in (("cpus_per_task", self.threads), ("jobs", self.jobs), *self._positive()):
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
+        if (memory := self.parameters.get("mem_gb")) is not None and memory < SMALLEST:
+            raise UserError(f"hydra.launcher.mem_gb={memory:g}: allowed: {SMALLEST:g} and more")
         if self.cluster == "slurm":
             self._check_limit()
 
@@ -74,21 +80,33 @@ class Queue:
             )
 
     def _positive(self) -> Iterator[tuple[str, Any]]:
-        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node", "mem_gb"))
+        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node"))
 
-    def executor(self, folder: str) -> Any:
-        """Return an executor that submits jobs and keeps their scripts and its logs in `folder`."""
+    def executor(self, folder: str, name: str) -> Any:
+        """Return an executor that submits jobs, by default of this name, and keeps their scripts and its logs in
+        `folder`.
+        """
         import submitit
 
-        made = submitit.AutoExecutor(folder, cluster=self.cluster, **{f"{self.cluster}_max_num_timeout": REQUEUES})
-        shared = {key: value for key, value in self.parameters.items() if key in COMMON}
+        if self.cluster == "slurm" and "%" in folder:
+            raise UserError(f"outputs: {folder}: Slurm replaces what follows % in the path of a log; allowed: no %")
         own = {f"slurm_{key}": value for key, value in self.parameters.items() if key not in COMMON}
+        python = {key: own.pop(key) for key in ("slurm_python",) if key in own}
+        limits = {f"{self.cluster}_max_num_timeout": REQUEUES}
+        made = submitit.AutoExecutor(folder, cluster=self.cluster, **limits, **python)
+        shared = {"name": name, **{key: value for key, value in self.parameters.items() if key in COMMON}}
+        others = dict(self.parameters.get("additional_parameters", {}))
+        if not others.keys() & REQUEUE:  # what is pre-empted then returns to the queue, whatever the cluster's default
+            own["slurm_additional_parameters"] = {"requeue": True, **others}
         try:
             made.update_parameters(**shared, cpus_per_task=self.threads, **own if self.cluster == "slurm" else {})
         except (NameError, ValueError, TypeError, AssertionError) as error:
             raise UserError(f"hydra.launcher: {' '.join(str(error).split())}") from None
         return made
 
+
+REQUEUE = {"requeue", "no-requeue"}
+"""Options of sbatch that say whether a job may return to the queue."""
 
 COMMON = ("name", "timeout_min", "mem_gb", "gpus_per_node", "stderr_to_stdout")
 """Parameters that Slurm and the local substitute share."""
@@ -110,7 +128,7 @@ class SubmititJobs(Launcher):
         self._held: list[Job] = []
         self._portion = sys.maxsize
         self._tried = self._taken = 0.0
-        self._took = False
+        self._took = self._is_told = False
         self._queued = squeue.Queued()
 
     @property
@@ -126,13 +144,15 @@ class SubmititJobs(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit jobs, in as few arrays as the cluster takes; what it does not take now is held for later."""
         if self.queue.cluster == "slurm" and self._portion == sys.maxsize:
-            self._portion = squeue.most_in_an_array()
+            self._portion = squeue.cluster().largest_array
         self._held.extend(jobs)
         self._taken = time.monotonic()
         self._submit()
 
     def _submit(self) -> None:
         """Submit what is held. UserError for what the cluster refuses, LostError if its controller stays away."""
+        if self.queue.cluster == "slurm":
+            self._adopt()
         while self._held and not self.stopping:
             portion, self._tried = self._held[: self._portion], time.monotonic()
             try:
@@ -145,8 +165,23 @@ class SubmititJobs(Launcher):
                 self._hold(line)
                 return
             self._submitted.update(zip(handles, portion, strict=True))
+            if self.queue.cluster == "slurm":
+                for handle, job in zip(handles, portion, strict=True):
+                    keep(job.folder, handle.job_id)
             del self._held[: len(portion)]
-            self._taken, self._took = time.monotonic(), True
+            self._taken, self._took, self._is_told = time.monotonic(), True, False
+
+    def _adopt(self) -> None:
+        """Follow those of the held jobs that an earlier command has submitted, and that are in the queue still."""
+        from submitit import SlurmJob
+
+        found = in_queue(dict(enumerate(job.folder for job in self._held)))
+        handles: dict[int, Any] = {one: SlurmJob(_place(self._held[one]), each.id) for one, each in found.items()}
+        adopted = {number: handle for number, handle in handles.items() if not _has_result(handle)}
+        if adopted:
+            self.say(f"In the queue already: {', '.join(found[number].words for number in adopted)}")
+        self._submitted.update({handle: self._held[number] for number, handle in adopted.items()})
+        self._held = [job for number, job in enumerate(self._held) if number not in adopted]
 
     def _hold(self, line: str) -> None:
         """Keep what is held for another try if `line`, the refusal, is one that passes; raise the error otherwise."""
@@ -154,16 +189,19 @@ class SubmititJobs(Launcher):
         if NO_CONTROLLER.search(line):
             if late:
                 raise LostError(f"hydra.launcher: Slurm does not answer: {line}; the same line, typed again, goes on")
+            if not self._is_told:
+                self.say(f"Slurm does not answer ({line}); submissions are tried again for {AWAY / 60:g} minutes")
+            self._is_told = True
         elif not TOO_MANY.search(line) or not (self._submitted or (self._took and not late)):
             raise UserError(f"hydra.launcher: the jobs were refused: {line}")
 
     def _array(self, jobs: Sequence[Job]) -> list[Any]:
-        executor = self.queue.executor(str(jobs[0].folder.outputs / "submitit"))
+        executor = self.queue.executor(_place(jobs[0]), self.study)
         # submitit prints what sbatch says of a refusal, which the error says too.
         with redirect_stderr(StringIO()), executor.batch():
             return [executor.submit(self._work(job)) for job in jobs]
 
-    def _work(self, job: Job) -> "SubmittedWork":
+    def _work(self, job: Job) -> SubmittedWork:
         return SubmittedWork(job.line(self.queue.threads), str(job.folder.log.resolve()))
 
     def ended(self) -> Iterator[Ending]:
@@ -177,22 +215,28 @@ class SubmititJobs(Launcher):
                 yield _ending(handle, self._submitted.pop(handle))
             return
         for handle in [handle for handle in self._submitted if _has_result(handle)]:
+            forget(self._submitted[handle].folder, handle.job_id)
             yield _ending(handle, self._submitted.pop(handle))
         ids = {handle.job_id: handle for handle in self._submitted}
-        for gone in self._queued.gone(ids, bool(self.stopping)) if ids else ():
-            yield self._lost(ids[gone], self._submitted.pop(ids[gone]))
+        for gone, state in self._queued.gone(ids, bool(self.stopping)).items() if ids else ():
+            bury(self._submitted[ids[gone]].folder, gone)
+            yield self._lost(ids[gone], self._submitted.pop(ids[gone]), state or squeue.state_of(gone))
         if self._held and time.monotonic() - self._tried > RETRY:
             self._submit()
 
-    def _lost(self, handle: Any, job: Job) -> Ending:
-        """Return the ending of a job that left the queue without a result."""
-        state, told = squeue.state_of(handle.job_id), squeue.last_error(handle.paths.stderr)
+    def _lost(self, handle: Any, job: Job, state: str | None) -> Ending:
+        """Return the ending of a job that left the queue without a result, in this state if Slurm knows it."""
+        told = squeue.last_error(handle.paths.stderr)
         never_began = state is None and not handle.paths.stderr.exists()
-        if self.stopping or never_began or (state or "").startswith(("CANCELLED", "PREEMPTED")):
+        if self.stopping:
             return Ending(job, INTERRUPTED)
-        memory = state == "OUT_OF_MEMORY" or bool(squeue.OUT_OF_MEMORY.search(told or ""))
+        if never_began or (state or "").startswith("CANCELLED"):
+            return Ending(job, INTERRUPTED, Cause("killed", f"job {handle.job_id} was cancelled"), is_final=True)
         how = f"the job ended as {state}" if state else "the job left the queue without a result"
         line = f"{how} (job {handle.job_id})" + (f": {told}; see {handle.paths.stderr}" if told else "")
+        if state == "PREEMPTED" or squeue.TERMINATED.search(told or ""):
+            return Ending(job, INTERRUPTED, Cause("killed", line))
+        memory = state == "OUT_OF_MEMORY" or bool(squeue.OUT_OF_MEMORY.search(told or ""))
         return Ending(job, FAILED, Cause("memory" if memory else KINDS.get(state or "", "killed"), line))
 
     def end(self, *, kill: bool) -> None:
@@ -204,6 +248,11 @@ class SubmititJobs(Launcher):
                 continue
             with suppress(ProcessLookupError):  # submitit's cancel leaves only a second for the checkpoint
                 os.kill(int(handle.job_id), signal.SIGINT if kill else signal.SIGTERM)
+
+
+def _place(job: Job) -> str:
+    """Return the folder of submitit's files in the store of a run."""
+    return str(job.folder.outputs / "submitit")
 
 
 def _has_result(handle: Any) -> bool:
@@ -231,54 +280,3 @@ def _raised(error: Exception) -> str:
     """Return the last line of the trace that submitit puts between two rules."""
     _, trace, *_ = [part.strip() for part in re.split(r"^-{10,}$", str(error), flags=re.MULTILINE)]
     return " ".join(trace.split("\n")[-1].split())
-
-
-@dataclass
-class SubmittedWork:
-    """The function that a job executes.
-
-    Shortly before the time limit the run writes a checkpoint at its next step, and the job goes back into the queue,
-    from where the run continues exactly. So it does on pre-emption where Slurm tells of it by the same signal.
-    """
-
-    words: Sequence[str]
-    log: str
-
-    def __call__(self) -> int:
-        """Execute the run and return its exit code."""
-        from ablab.sweep.launchers.task import perform, within
-
-        with within(self.log):
-            code, requeue = self._performed(perform)
-        if requeue is not None:
-            requeue()  # does not return
-        return code
-
-    def _performed(self, perform: Callable[[Sequence[str], str], int]) -> tuple[int, Callable[[], None] | None]:
-        """Execute the run; return its exit code and what puts the job back into the queue, if it must return there."""
-        if (job := os.environ.get("SLURM_ARRAY_JOB_ID")) is not None:
-            job += f"_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
-        if job or (job := os.environ.get("SLURM_JOB_ID")):
-            print(f"job {job} of Slurm on {os.environ.get('SLURMD_NODENAME', 'this node')}")  # noqa: T201
-        number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
-        requeue: Any = signal.getsignal(number)
-        asked: list[int] = []
-
-        def preempted(received: int, frame: object) -> None:
-            if not asked:
-                asked.append(received)
-                signal.raise_signal(signal.SIGTERM)  # training then writes a checkpoint
-
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        signal.signal(number, preempted)
-        try:
-            code = perform(self.words, self.log)
-        except KeyboardInterrupt:  # before it was planned
-            code = INTERRUPTED
-        return code, partial(requeue, number, None) if asked and code == INTERRUPTED else None
-
-    def checkpoint(self) -> Any:
-        """Return the submission for the queue: the same work, since the run's folder holds its progress."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)

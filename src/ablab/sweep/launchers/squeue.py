@@ -6,7 +6,9 @@ import subprocess
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 MISSING = 10.0
 """Seconds for which a job must be in no queue until it counts as gone: its result may take a while to be seen."""
@@ -17,7 +19,22 @@ SILENT = 30.0
 ASK_EVERY = (1.0, 30.0)
 """Seconds between two questions: the least, and the most, which a queue of ten minutes and more is asked at."""
 
+ENDED = {
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+    *("REVOKED", "TIMEOUT"),
+}
+"""States of jobs that do not come back. squeue shows them for some minutes, Slurm's MinJobAge."""
+
+OWN_PAUSES = (0.2, 2.0, 0.0)
+"""Seconds after each question of a job about itself that was not answered."""
+
+NO_TIME_LEFT = "INVALID"
+"""What squeue says of the time left of a job that has exceeded its limit, which it calls COMPLETING."""
+
 OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill|out[ _]of[ _]memory", re.IGNORECASE)
+
+TERMINATED = re.compile(r"task \S+: Terminated")
+"""What srun says of a process that Slurm's signal has ended before it could handle it."""
 
 
 class Queued:
@@ -37,27 +54,67 @@ class Queued:
         self._began = self._answered = time.monotonic()
         self._asked = 0.0
 
-    def gone(self, ids: Collection[str], stopping: bool) -> set[str]:
-        """Return those of the jobs `ids` that have left the queue.
+    def gone(self, ids: Collection[str], stopping: bool) -> dict[str, str | None]:
+        """Return those of the jobs `ids` that have left the queue, with the state of each that Slurm still knows.
 
         If Slurm does not answer, none has, unless they were told to stop: then nothing is waited for in vain.
         """
         now = time.monotonic()
         rarely = max(ASK_EVERY[0], min(ASK_EVERY[1], (now - self._began) / 20))
         if now - self._asked < (ASK_EVERY[0] if self._missing else rarely):
-            return set()
+            return {}
         self._asked = now
-        if (there := queued()) is None:
-            return set(ids) if stopping and now - self._answered > SILENT else set()
+        if (known := jobs()) is None:
+            return dict.fromkeys(ids) if stopping and now - self._answered > SILENT else {}
         self._answered = now
-        self._missing = {each: self._missing.get(each, now) for each in ids if each not in there}
-        return {each for each, since in self._missing.items() if now - since >= MISSING}
+        ended = {each: known.get(each) for each in ids if each not in known or known[each].has_ended}
+        self._missing = {each: self._missing.get(each, now) for each in ended}
+        late = {each for each, since in self._missing.items() if now - since >= MISSING}
+        return {
+            each: None if seen is None else seen.state
+            for each, seen in ended.items()
+            if each in late or (stopping and seen is not None)
+        }
 
 
-def queued() -> set[str] | None:
-    """Return the ids of this user's jobs that wait, run or are completing; None if Slurm does not answer."""
-    said = _said("squeue", "-h", "-r", "-u", str(os.getuid()), "-o", "%i")
-    return None if said is None else set(said.split())
+class InQueue(NamedTuple):
+    """What squeue says of a job. `reason`: why it waits."""
+
+    state: str = ""
+    reason: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it neither waits nor runs, and will not again."""
+        return self.state in ENDED
+
+
+def jobs() -> dict[str, InQueue] | None:
+    """Return this user's jobs by id, also those that have ended in the last minutes; None if Slurm does not answer."""
+    said = _said("squeue", "-h", "-r", "-t", "all", "-u", str(os.getuid()), "-o", "%i %T %r")
+    if said is None:
+        return None
+    lines = (line.split(maxsplit=2) for line in said.splitlines())
+    return {words[0]: InQueue(*words[1:]) for words in lines if words}
+
+
+def own_job() -> str | None:
+    """Return the id of the job of Slurm that this process belongs to; None outside a job."""
+    if (array := os.environ.get("SLURM_ARRAY_JOB_ID")) is not None:
+        return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
+    return os.environ.get("SLURM_JOB_ID") or None
+
+
+def own_state() -> str | None:
+    """Return the state of this process's job: RUNNING, TIMEOUT, or COMPLETING while Slurm ends it; None if unknown.
+
+    The first question may be ended by the signal that made this process ask.
+    """
+    for pause in OWN_PAUSES:
+        if said := (_said("squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%T %L") or "").split():
+            return "TIMEOUT" if said[1:] == [NO_TIME_LEFT] else said[0]
+        time.sleep(pause)
+    return None
 
 
 def state_of(job: str) -> str | None:
@@ -75,10 +132,29 @@ def last_error(log: Path) -> str | None:
     return None
 
 
-def most_in_an_array() -> int:
-    """Return how many jobs one array of this cluster may have; Slurm's default where it does not say."""
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _said("scontrol", "show", "config") or "", re.MULTILINE)
-    return int(found[1]) if found else 1001
+class Cluster(NamedTuple):
+    """The cluster that this machine belongs to. `largest_array`: how many jobs one array may have."""
+
+    name: str = ""
+    largest_array: int = 1001
+
+
+@cache
+def cluster() -> Cluster:
+    """Return what Slurm says of the cluster, and its defaults where it does not say."""
+    said = _said("scontrol", "show", "config") or ""
+    name = re.search(r"^ClusterName\s*=\s*(\S+)", said, re.MULTILINE)
+    largest = re.search(r"^MaxArraySize\s*=\s*(\d+)", said, re.MULTILINE)
+    return Cluster(name[1] if name else "", *([int(largest[1])] if largest else []))
+
+
+def cancel(ids: Collection[str]) -> str | None:
+    """Cancel these jobs; return what Slurm says if it refuses."""
+    try:
+        done = subprocess.run(["scancel", *ids], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else " ".join(done.stderr.split())
 
 
 def _said(*words: str) -> str | None:

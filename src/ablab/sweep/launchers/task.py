@@ -44,7 +44,7 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
-    from ablab.code.machine import settle_in
+    from ablab.code.machine import settle_in, stopped_by
     from ablab.run import run
     from ablab.store.records import now
     from ablab.tracking.console import Console
@@ -61,7 +61,10 @@ def perform(words: Sequence[str], log: str | None) -> int:
     try:
         if run(planned, Console(bars=False), began) is not None:
             return DONE
-        return STOPPED if _stopped_by_search(planned.config.search_trial) else INTERRUPTED
+        if _stopped_by_search(planned.config.search_trial):
+            return STOPPED
+        print(f"stopped by {stopped_by[-1] if stopped_by else 'a signal'}")  # noqa: T201
+        return INTERRUPTED
     except BusyError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return BUSY
