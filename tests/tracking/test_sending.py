@@ -93,13 +93,18 @@ def test_under_an_agent_of_wandbs_sweeps_a_run_keeps_its_own_name_and_project(se
 
 def test_what_was_told_offline_is_sent_once(serve, run, capsys):
     server = serve()
+    began = time.time()
     told(Events(run, CARD, print), run, failed=True)
+    ended = time.time()
     assert main(["sync", f"outputs={run.parents[1]}", "dry_run=true"]) == 0
     assert "rabc to p: not sent" in capsys.readouterr().out
     assert server.asked == 0
     assert synced(run) == 0
     assert_all_there_once(server)
     assert server.runs["rabc"].exit_code == 1
+    times = [row["_timestamp"] for row in server.runs["rabc"].history]
+    assert began - 1 <= min(times) <= max(times) <= ended + 0.001, "when it was told, not when it was sent"
+    assert server.runs["rabc"].summary["started"] == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
     later = Events(run, CARD, print)
     later.log(70, {"train/loss": 0.1})
     later.finish(failed=False)

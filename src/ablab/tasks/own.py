@@ -166,6 +166,7 @@ class RunCallbacks:
     def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
         """Tell the figures by which runs are compared."""
         figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "steps": record.cost.steps}
+        figures |= {"ended": record.ended, "minutes": round(record.cost.seconds / 60, 2)}
         if record.selected is not None:
             figures |= {f"selected/{key}": value for key, value in record.selected.scores.items()}
         if evaluation is not None:

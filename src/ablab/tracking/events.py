@@ -1,12 +1,14 @@
 """The events of a run: all that a dashboard shows of it, in a file to which the run only appends.
 
-The run knows no server. A process of its own sends the events on while the run goes on (`sending`), or `ablab sync`
-does later; either starts where the server's own count of rows says, so that each row is there once.
+Each says when it was told, in seconds since 1970. The run knows no server. A process of its own sends the events on
+while the run goes on (`sender`), or `ablab sync` does later; either starts where the server's own count of rows says,
+so that each row is there once.
 """
 
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
@@ -125,7 +127,8 @@ class Events(Tracker):
     def _append(self, kind: str, **content: Any) -> None:
         if self._file is None:
             return
-        line = json.dumps({"event": kind, **content}, ensure_ascii=False, default=float).encode() + b"\n"
+        event = {"event": kind, "at": round(time.time(), 3), **content}
+        line = json.dumps(event, ensure_ascii=False, default=float).encode() + b"\n"
         check_guards(self._folder / EVENTS)
         try:
             if self._file.write(line) != len(line):

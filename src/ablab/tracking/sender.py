@@ -115,6 +115,7 @@ class Feed:
         self._summaries = summaries()
         self._extremes: dict[str, dict[str, float]] = {}
         self._stored: list[Any] = []
+        self._began: float | None = None
         self._arms = dict(about.arms)
         self.run.tags = tuple(dict.fromkeys((*(self.run.tags or ()), *about.tags)))  # those given in W&B stay
         self.run.define_metric(STEP, hidden=True)
@@ -123,6 +124,7 @@ class Feed:
     def take(self, event: Event, folder: Path) -> None:
         """Pass an event on, unless it is a row that the server has."""
         kind = event["event"]
+        self._began = self._began or event.get("at")
         if kind == "summary":
             self.run.summary.update(event["values"])
         elif kind == "model":
@@ -133,12 +135,16 @@ class Feed:
             self._define(event)
             if self._rows >= self._there:
                 place = {event["axis"]: event["x"]}
-                self.run.log({**place, **self._values(event, folder / FOLDER)}, step=self._rows, commit=True)
+                # W&B's own key for the second: when it was told, not when it is sent. Older events do not say.
+                at = {"_timestamp": event["at"]} if "at" in event else {}
+                self.run.log({**place, **at, **self._values(event, folder / FOLDER)}, step=self._rows, commit=True)
             self._rows += 1
 
     def finish(self, *, failed: bool) -> None:
         """Close the run. W&B knows no extremes of rows that it had before this process: it is told them."""
         self.run.summary.update(self._extremes)
+        if self._began is not None:  # W&B's own runtime is that of the sending
+            self.run.summary["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._began))
         for stored in self._stored:
             stored.wait()  # raises what hindered it
         self.run.finish(exit_code=int(failed))

@@ -161,6 +161,7 @@ class TrackerCallback(Callback):
     def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
         """Send the figures by which a dashboard compares runs."""
         figures: dict[str, Any] = {"state": record.state, "reason": record.reason, "padding": record.data["padding"]}
+        figures |= {"ended": record.ended, "minutes": round(record.cost.seconds / 60, 2)}
         figures |= {key: getattr(record.cost, key) for key in ("steps", "tokens_per_second", "parameters")}
         if record.mixed is not None:
             figures["mixed"] = record.mixed
