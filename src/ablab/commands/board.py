@@ -62,30 +62,7 @@ def board(arguments: Sequence[str]) -> int:
 def page(store: Store) -> Dash:
     """Return the page over a store."""
     app = Dash("ablab", title=f"ablab: {store.path}", update_title="")
-    app.layout = html.Main(
-        [
-            html.H1(f"ablab: {store.path.absolute()}", style={"fontSize": "1.2rem"}),
-            dcc.Input(id="where", placeholder="norm=scalenorm layerdrop>0", debounce=True, style={"width": "30rem"}),
-            html.Span(id="said", role="status", style={"marginLeft": "1rem"}),
-            grids.AgGrid(
-                id="runs",
-                getRowId="params.data.id",
-                dashGridOptions={"rowSelection": {"mode": "multiRow"}, "animateRows": False, "rowHeight": 28},
-                defaultColDef={"filter": True, "sortable": True, "resizable": True},
-                columnSize="autoSize",
-                style={"height": "22rem"},
-            ),
-            html.H2("Curves of the chosen runs", style={"fontSize": "1rem"}),
-            dcc.Dropdown(id="metric", clearable=False, style={"width": "16rem"}),
-            dcc.Graph(id="curves", style={"height": "24rem"}),
-            html.H2("Two chosen runs compared", style={"fontSize": "1rem"}),
-            html.Div(id="compared"),
-            html.H2("Studies", style={"fontSize": "1rem"}),
-            html.Div(id="studies"),
-            dcc.Interval(id="pulse", interval=1000 * PULSE),
-        ],
-        style={"fontFamily": "system-ui, sans-serif", "margin": "1rem"},
-    )
+    app.layout = layout(store)
 
     @app.callback(
         *(Output("runs", "rowData"), Output("runs", "columnDefs"), Output("said", "children")),
@@ -131,6 +108,34 @@ def page(store: Store) -> Dash:
 
     app.server.add_url_rule("/reports/<path:name>", view_func=report)
     return app
+
+
+def layout(store: Store) -> html.Main:
+    """Return what stands on the page, without what callbacks fill in."""
+    return html.Main(
+        [
+            html.H1(f"ablab: {store.path.absolute()}", style={"fontSize": "1.2rem"}),
+            dcc.Input(id="where", placeholder="norm=scalenorm layerdrop>0", debounce=True, style={"width": "30rem"}),
+            html.Span(id="said", role="status", style={"marginLeft": "1rem"}),
+            grids.AgGrid(
+                id="runs",
+                getRowId="params.data.id",
+                dashGridOptions={"rowSelection": {"mode": "multiRow"}, "animateRows": False, "rowHeight": 28},
+                defaultColDef={"filter": True, "sortable": True, "resizable": True},
+                columnSize="autoSize",
+                style={"height": "22rem"},
+            ),
+            html.H2("Curves of the chosen runs", style={"fontSize": "1rem"}),
+            dcc.Dropdown(id="metric", clearable=False, style={"width": "16rem"}),
+            dcc.Graph(id="curves", style={"height": "24rem"}),
+            html.H2("Two chosen runs compared", style={"fontSize": "1rem"}),
+            html.Div(id="compared"),
+            html.H2("Studies", style={"fontSize": "1rem"}),
+            html.Div(id="studies"),
+            dcc.Interval(id="pulse", interval=1000 * PULSE),
+        ],
+        style={"fontFamily": "system-ui, sans-serif", "margin": "1rem"},
+    )
 
 
 def columns_of(listed: Sequence[Listed]) -> list[dict[str, Any]]:

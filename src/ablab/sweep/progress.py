@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -314,6 +315,59 @@ Make = Callable[[Callable[[Ending], None], Callable[[], None]], Launcher]
 """Makes a launcher from two callbacks: one for each run that ends, one called at intervals."""
 
 
+@dataclass
+class Watch:
+    """Runs being made, each reported when it ends. `told`: the cells that were; `ours`: those that this sweep makes.
+
+    `on_end`, where given, words the report of a run.
+    """
+
+    board: Board
+    console: Console
+    on_end: OnEnd | None
+    told: set[str]
+    ours: set[str] = field(default_factory=set)
+
+    def tell(self, entry: LedgerEntry) -> None:
+        self.told.add(entry.cell.key)
+        self.console.say(ended_line(entry, len(self.told), len(self.board.entries)))
+
+    def polled(self) -> None:
+        """Tell of runs that another command has made meanwhile."""
+        self.board.refresh(at_most_every=REFRESH)
+        for key, entry in self.board.entries.items() if self.on_end is None else ():
+            if entry.state in NEVER_AGAIN and key not in self.told | self.ours:
+                self.tell(entry)
+
+    def job_of(self, cell: Cell) -> Job:
+        self.ours.add(cell.key)
+        if self.board.entries[cell.key].state is State.FAILED:  # before
+            self.told.discard(cell.key)
+        return Job(cell.planned.folder, cell.key, self.board.study.words_of(cell))
+
+    def ended(self, ending: Ending) -> LedgerEntry | None:
+        """Tell of the end of a job; return the run's entry, None where the job decided nothing."""
+        if ending.code in (BUSY, UNSUITABLE):  # the run's state is unchanged
+            self.ours.discard(ending.job.key)
+            return None
+        entry = self.board.of(ending.job.key)
+        if ending.code == INTERRUPTED and ending.cause is not None:
+            self._interrupted(entry, ending, ending.cause.line)
+        if entry.state is State.PLANNED or entry.cell.key in self.told:  # stopped before it began, or another's
+            return None
+        if self.on_end is None:
+            self.tell(entry)
+        elif (line := self.on_end(entry, ending.code)) is not None:
+            self.console.say(line)
+        return entry
+
+    def _interrupted(self, entry: LedgerEntry, ending: Ending, why: str) -> None:
+        self.board.stops[entry.cell.key] = why
+        if ending.is_final and entry.state not in NEVER_AGAIN:
+            self.board.given_up[entry.cell.key] = why
+            self.console.say(f"{entry.cell.arm}, seed {entry.cell.seed}: {why}; the others go on")
+
+
 def launch_watched(
     board: Board,
     cells: Iterable[Cell],
@@ -330,50 +384,17 @@ def launch_watched(
 
     `on_end`, where given, words the report of a run; it is called before the next of `cells` is taken.
     """
-
-    told = {key for key, entry in board.entries.items() if entry.state in NEVER_AGAIN}
-    ours: set[str] = set()
-
-    def tell(entry: LedgerEntry) -> None:
-        told.add(entry.cell.key)
-        console.say(ended_line(entry, len(told), len(board.entries)))
-
-    def polled() -> None:
-        board.refresh(at_most_every=REFRESH)
-        for key, entry in board.entries.items() if on_end is None else ():
-            if entry.state in NEVER_AGAIN and key not in told | ours:
-                tell(entry)
-
-    def job_of(cell: Cell) -> Job:
-        ours.add(cell.key)
-        if board.entries[cell.key].state is State.FAILED:  # before
-            told.discard(cell.key)
-        return Job(cell.planned.folder, cell.key, board.study.words_of(cell))
+    watch = Watch(board, console, on_end, {key for key, one in board.entries.items() if one.state in NEVER_AGAIN})
 
     def ended(ending: Ending) -> None:
-        if ending.code in (BUSY, UNSUITABLE):  # the run's state is unchanged
-            ours.discard(ending.job.key)
-            return
-        entry = board.of(ending.job.key)
-        if ending.code == INTERRUPTED and ending.cause is not None:
-            board.stops[entry.cell.key] = ending.cause.line
-            if ending.is_final and entry.state not in NEVER_AGAIN:
-                board.given_up[entry.cell.key] = ending.cause.line
-                console.say(f"{entry.cell.arm}, seed {entry.cell.seed}: {ending.cause.line}; the others go on")
-        if entry.state is State.PLANNED or entry.cell.key in told:  # stopped before it began, or another's
-            return
-        if on_end is None:
-            tell(entry)
-        elif (line := on_end(entry, ending.code)) is not None:
-            console.say(line)
-        if entry.state is State.FAILED and fail_fast:
+        entry = watch.ended(ending)
+        if entry is not None and entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
-    launcher = make(ended, polled)
+    launcher = make(ended, watch.polled)
     launcher.say, launcher.study = console.say, board.study.name
-    jobs = map(job_of, cells)
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
-        launcher.run(jobs)
+        launcher.run(map(watch.job_of, cells))
     if launcher.refused is not None:
         raise UserError(launcher.refused)
     return not launcher.interrupted
