@@ -169,3 +169,22 @@ def test_a_script_that_fails_would_be_noticed(browser):
     browser.value("setTimeout(() => nonsense(), 0); new Promise((go) => setTimeout(go, 50))")
     assert browser.said
     browser.said.clear()
+
+
+def test_a_page_that_is_printed_before_it_is_unpacked_has_its_charts(browser, reported, page, tmp_path):
+    never = (
+        "globalThis.DecompressionStream = class { readable = new ReadableStream(); writable = new WritableStream(); };"
+    )
+    added = browser.call("Page.addScriptToEvaluateOnNewDocument", source=never)
+    try:
+        browser.open(reported.folder / "report.html")
+        assert browser.value("globalThis.Plotly === undefined")
+        browser.call("Page.printToPDF", preferCSSPageSize=True)
+        assert browser.value("drawn.size === places.length")
+        assert browser.value("places.every((place) => place.querySelector('svg.main-svg'))")
+        shown = "places.filter((place) => place.getClientRects().length)"
+        wait = "new Promise((go) => setTimeout(go, 50))"
+        apart = f"{shown}.every((one) => Math.abs(one._fullLayout.width - one.clientWidth) < 1)"
+        assert browser.value(f"{wait}.then(() => {apart})"), "on the screen they are as wide as before"
+    finally:
+        browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])

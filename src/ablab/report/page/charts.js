@@ -12,16 +12,100 @@ const chart_of = (key) => {
   return charts.get(key);
 };
 
+const packed = () => Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
+
+function run(text) {
+  if (globalThis.Plotly) return;
+  const script = document.createElement("script");
+  script.textContent = text;
+  document.head.append(script);
+}
+
 let engine;
 function plotly() {
   engine ??= (async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
-    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(unpacked).text();
-    document.head.append(script);
+    const unpacked = new Blob([packed()]).stream().pipeThrough(new DecompressionStream("deflate"));
+    run(await new Response(unpacked).text());
   })();
   return engine;
+}
+
+// The same at once, for a page that is printed before it has been unpacked: the browser's own way cannot be waited for.
+// RFC 1951 within RFC 1950.
+function inflated(bytes) {
+  let at = 2, left = 0, held = 0, out = new Uint8Array(8 * bytes.length), size = 0;
+  const bits = (count) => {
+    while (left < count) { held |= bytes[at++] << left; left += 8; }
+    const value = held & ((1 << count) - 1);
+    held >>>= count;
+    left -= count;
+    return value;
+  };
+  const room = (more) => {
+    if (size + more <= out.length) return;
+    const wider = new Uint8Array(2 * (out.length + more));
+    wider.set(out);
+    out = wider;
+  };
+  // Codes in the order of their lengths, and among equal ones of their symbols (section 3.2.2).
+  const codes = (lengths) => {
+    const counts = new Array(16).fill(0), symbols = [];
+    lengths.forEach((length) => { counts[length] += 1; });
+    counts[0] = 0;
+    for (let length = 1; length < 16; length++) lengths.forEach((one, symbol) => { if (one === length) symbols.push(symbol); });
+    return { counts, symbols };
+  };
+  const next = ({ counts, symbols }) => {
+    for (let length = 1, code = 0, first = 0, index = 0; length < 16; length++) {
+      code = (code << 1) | bits(1);
+      first <<= 1;
+      if (code - first < counts[length]) return symbols[index + code - first];
+      index += counts[length];
+      first += counts[length];
+    }
+    throw new Error("no code of deflate");
+  };
+  const ranges = (start, extras) => extras.map((extra) => { const from = start; start += 1 << extra; return [from, extra]; });
+  const steps = (count, each, from = 0) => Array.from({ length: count }, (_, i) => Math.max(0, Math.floor(i / each) - from));
+  const copies = [...ranges(3, steps(28, 4, 1)), [258, 0]], backs = ranges(1, steps(30, 2, 1));
+  const fixed = [
+    codes(Array.from({ length: 288 }, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8))), codes(new Array(30).fill(5)),
+  ];
+  const told = () => {
+    const [literals, distances, count] = [bits(5) + 257, bits(5) + 1, bits(4) + 4];
+    const order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15], lengths = new Array(19).fill(0);
+    for (let i = 0; i < count; i++) lengths[order[i]] = bits(3);
+    const of_lengths = codes(lengths), all = [];
+    while (all.length < literals + distances) {
+      const symbol = next(of_lengths);
+      if (symbol < 16) all.push(symbol);
+      else if (symbol === 16) all.push(...new Array(3 + bits(2)).fill(all.at(-1)));
+      else all.push(...new Array(symbol === 17 ? 3 + bits(3) : 11 + bits(7)).fill(0));
+    }
+    return [codes(all.slice(0, literals)), codes(all.slice(literals))];
+  };
+  for (let is_last = 0; !is_last;) {
+    is_last = bits(1);
+    const kind = bits(2);
+    if (kind === 0) {
+      left = held = 0;
+      const count = bytes[at] | (bytes[at + 1] << 8);
+      room(count);
+      out.set(bytes.subarray(at + 4, at + 4 + count), size);
+      size += count;
+      at += 4 + count;
+      continue;
+    }
+    const [of_literals, of_distances] = kind === 1 ? fixed : told();
+    for (let symbol = next(of_literals); symbol !== 256; symbol = next(of_literals)) {
+      room(258);
+      if (symbol < 256) { out[size++] = symbol; continue; }
+      const [from, extra] = copies[symbol - 257], count = from + bits(extra);
+      const [start, more] = backs[next(of_distances)], back = start + bits(more);
+      for (let i = 0; i < count; i++, size++) out[size] = out[size - back];
+    }
+  }
+  return out.subarray(0, size);
 }
 
 const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -54,23 +138,24 @@ function filled(chart) {
   return [{ ...chart.data[0], z, ...written, colorscale: scale }];
 }
 
-// Synchronous, so that printing can call it; only once Plotly is there.
-function draw(place) {
-  const chart = chart_of(key_of(place));
-  Plotly.react(place, filled(chart), themed(chart.layout), { responsive: true, displaylogo: false, displayModeBar: false });
+// Synchronous, so that printing can call it; only once Plotly is there. `paper`: as wide as a page or half of it, whatever the window.
+function draw(place, paper = false) {
+  const chart = chart_of(key_of(place)), layout = themed(chart.layout);
+  if (paper) Object.assign(layout, { width: place.closest(".charts, .panels") ? 500 : 1000, autosize: false });
+  Plotly.react(place, filled(chart), layout, { responsive: !paper, displaylogo: false, displayModeBar: false });
   place.style.minHeight = "";
   drawn.add(place);
   root.dataset.drawn = drawn.size;
 }
 
-const redraw = () => drawn.forEach(draw);
+const redraw = () => drawn.forEach((place) => draw(place));
 
 const seen = new IntersectionObserver(async (entries) => {
   const near = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
   if (!near.length) return;
   near.forEach((place) => seen.unobserve(place));
   await plotly();
-  near.forEach(draw);
+  near.forEach((place) => draw(place));
 }, { rootMargin: "200px" });
 places.forEach((place) => seen.observe(place));
 
@@ -108,12 +193,14 @@ addEventListener("beforeprint", () => {
   open_all();
   theme_before = root.dataset.theme;
   root.dataset.theme = "light";  // paper is white
-  if (globalThis.Plotly) places.forEach(draw);
+  if (places.length) run(globalThis.Plotly ? "" : new TextDecoder().decode(inflated(packed())));
+  places.forEach((place) => draw(place, true));
 });
 addEventListener("afterprint", () => {
   if (theme_before) root.dataset.theme = theme_before;
   else delete root.dataset.theme;
-  if (globalThis.Plotly) redraw();
+  drawn.forEach((place) => Plotly.purge(place));  // it would stay as wide as on paper
+  redraw();
 });
 
 // The figures of a chart as a table, made when somebody opens it.
