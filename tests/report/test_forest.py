@@ -9,7 +9,7 @@ from ablab.judge.lines import FollowedLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import alternative
 from ablab.report.figures import ASIDE, COLOURS
-from ablab.report.forest import column_rows, forests
+from ablab.report.forest import column_panels, forests
 from ablab.report.latex import column_figure
 from ablab.report.page import page
 from ablab.report.pictures import differences
@@ -97,6 +97,6 @@ def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
     means = [line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o"][::-1]
     assert [line.get_color() == ASIDE for line in means] == [True, *[False] * (len(means) - 1)]
     assert means[0].get_markerfacecolor() == "white"
-    assert column_rows(mixed)[1][0].outcome == "exploratory: supported"
+    assert next(iter(column_panels(mixed).values()))[0].outcome == "exploratory: supported"
     assert "open marks: exploratory" in column_figure(mixed)
     assert "exploratory" not in column_figure(document)

@@ -3,7 +3,7 @@ missing one.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ablab.judge.document import Document
@@ -149,21 +149,33 @@ MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
 """What the caption of a column's figure says of the marks, where they are drawn."""
 
 
-def column_rows(document: Document) -> tuple[str, list[ForestRow]]:
-    """Return the measure and the rows of a column's figure.
+def column_panels(document: Document) -> dict[str, list[ForestRow]]:
+    """Return the rows of a column's figure by measure, the report's metric first.
 
-    They are those of the claims about the first measure that can be drawn, else those of all arms.
+    They are those of the claims that can be drawn, else those of all arms.
     """
     claims = [claim for claim in document.claims if claim.difference is not None and claim.title == claim.about]
-    claims.sort(key=lambda claim: claim.metric != document.metric)
-    if claims:
-        about = claims[0].about
-        return _in(about, claims[0].unit), [_spoken_claim(claim) for claim in claims if claim.about == about]
+    panels: dict[str, list[ForestRow]] = {}
+    for claim in sorted(claims, key=lambda claim: claim.metric != document.metric):
+        panels.setdefault(_in(claim.about, claim.unit), []).append(_spoken_claim(claim))
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
-    return _in(document.title, document.unit), [
+    if panels or not lines:
+        return panels
+    of_arms = [
         ForestRow(spoken(one.arm), one.difference, one.interval, document.digits, "", per_seed=one.per_seed)
         for one in lines
     ]
+    return {_in(document.title, document.unit): of_arms}
+
+
+def fitting(panels: Mapping[str, Sequence[ForestRow]]) -> dict[str, Sequence[ForestRow]]:
+    """Return the panels with as many of their first rows as a column has room for."""
+    left, found = COLUMN_ROWS, {}
+    for about, rows in panels.items():
+        if rows[:left]:
+            found[about] = rows[:left]
+        left = max(0, left - len(rows))
+    return found
 
 
 def _in(about: str, unit: str) -> str:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from ablab.errors import is_installed
@@ -12,7 +13,7 @@ from ablab.judge.document import Document
 from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.columns import ReportTable
-from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
+from ablab.report.forest import MARKS, column_panels, fitting
 from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import arms_by_effect, levels, tables
@@ -173,24 +174,23 @@ def column_table(document: Document) -> str:
 
 def column_figure(document: Document) -> str:
     """Return the figure of `column_figure.pdf`; empty where there is nothing to draw."""
-    about, rows = column_rows(document)
-    if not rows or not is_installed(DRAWS):
+    panels = column_panels(document)
+    if not panels or not is_installed(DRAWS):
         return ""
-    marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
-    first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""
-    caption = f"Differences in {about}: {'; '.join(marks)}.{first}{_notes(document)}"
+    shown = fitting(panels)
+    rows, every = (sum(map(len, each.values())) for each in (shown, panels))
+    marks = [words for words, is_drawn in MARKS if any(map(is_drawn, chain(*shown.values())))]
+    first = f" The first {rows} of {every}." if every > rows else ""
+    caption = f"Differences in {', in '.join(shown)}: {'; '.join(marks)}.{first}{_notes(document)}"
     content = ["\\centering", "\\includegraphics[width=\\columnwidth]{column_figure.pdf}"]
     return _float("figure", content, breakable(caption), label(document.name), "[t]") + "\n"
 
 
 def column_methods(document: Document) -> str:
     """Return a paragraph on the statistics, with the signatures of the scores and the stamp of the register."""
-    signatures = [f"{name}: {signature}." for name, signature in document.signatures.items()]
-    sentences = [
-        *map(breakable, [*document.methods, *signatures]),
-        breakable(_notes(document)).strip(),
-        *(f"{escaped(words)}." for words in document.custody),
-    ]
+    signatures = [f"The signature of {name} is {signature}." for name, signature in document.signatures.items()]
+    stamps = [f"The stamp of these results is {words}." for words in document.custody]
+    sentences = map(breakable, [*document.methods, *signatures, *stamps, _notes(document).strip()])
     return "\n".join(["\\paragraph{Statistics.}\\begin{sloppypar}", *sentences, "\\end{sloppypar}", ""])
 
 

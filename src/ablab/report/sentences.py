@@ -102,7 +102,7 @@ def on_drift(lines: Sequence[DriftLine]) -> Iterator[str]:
     if costs:
         several = len({line.arm for line in costs}) > 1
         told = [f"{line.title}{f' of {line.arm}' * several} {change_words(line)}" for line in costs]
-        yield f"Drift of the baseline over the order of the runs: {', '.join(told)}."
+        yield f"Over the order of the runs, the baseline changed: {', '.join(told)}."
 
 
 def change_words(line: DriftLine) -> str:
@@ -125,14 +125,14 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 
 NOISE = {
-    "moderated": "moderated t over seeds (after Smyth 2004)",
-    "paired": "paired t over seeds",
+    "moderated": "moderated t tests over seeds (after Smyth 2004)",
+    "paired": "paired t tests over seeds",
 }
 """The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
     "moderated": "if seeds are independent, equal seeds not negatively correlated, and noise near normal",
-    "paired": "if seeds are independent, and differences near normal",
+    "paired": "if seeds are independent and differences near normal",
 }
 """When the error rate holds."""
 
@@ -148,17 +148,18 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest."""
     if selection.origin is None:
         yield from selection.task.methods
-    yield f"Differences: {NOISE['paired' if selection.measure.of_machine else selection.error]}, the test set fixed."
+    test = NOISE["paired" if selection.measure.of_machine else selection.error]
+    yield f"Differences rest on {test}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
             yield CHANGES
     if any(claim.margin for claim in selection.claims):
-        yield "Margins: one-sided tests (Schuirmann 1987)."
+        yield "One-sided tests judge margins (Schuirmann 1987)."
     if selection.lengths is not None:
         yield (
-            f"Worth: a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
-            "logarithm (Fieller 1954); steps of arms may cost more or less."
+            f"Worth is a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
+            "logarithm, with Fieller's interval (1954); steps of arms may cost more or less."
         )
     if selection.choosing is not None:
         yield selection.choosing
@@ -181,9 +182,14 @@ def _better(measure: Measure) -> str:
 def _failures(selection: SelectedArms) -> Iterator[str]:
     """Yield how arms with diverged runs are compared."""
     if min(len(arm.runs) for arm in selection.arms) >= FEWEST_RANKED:
-        yield "Arms with diverged runs: all runs ranked, diverged last (Wilcoxon-Mann-Whitney; Lachin 1999)."
+        yield (
+            "Arms with diverged runs are compared by ranks, diverged ones last (Wilcoxon-Mann-Whitney; Lachin 1999)."
+        )
     else:
-        yield f"Arms with diverged runs: shares of failures (Boschloo 1970), ranks from {FEWEST_RANKED} runs an arm."
+        yield (
+            "Arms with diverged runs are compared by shares of failures (Boschloo 1970), by ranks from "
+            f"{FEWEST_RANKED} runs an arm."
+        )
 
 
 def _compared(selection: SelectedArms) -> list[Measure]:
@@ -197,14 +203,14 @@ def _errors(selection: SelectedArms) -> str:
     together = selection.as_registered.claims or selection.claims
     secondary = sum(claim.secondary for claim in together)
     primary, several = len(together) - secondary, len(together) > 1
-    shared = f" each over {primary} primary and over {secondary} secondary" if primary and secondary else ""
+    shared = f" each over {primary} primary and {secondary} secondary claims" if primary and secondary else ""
     shared = shared or f" over {len(together)} claims" * several
     apart = ", later claims apart" * (len(together) < len(selection.claims))
     looks, condition = selection.looks, CONDITION[selection.error]
     rule = " (Holm)" * several
     if looks is not None:
-        rule = f", looks after {looks.first} to {looks.last} seeds, repeated intervals (Wang and Tsiatis 1987)"
-    return f"False verdicts: at most 5 %{shared}{apart}{rule}, {condition}."
+        rule = f", by looks after {looks.first} to {looks.last} seeds with repeated intervals (Wang and Tsiatis 1987)"
+    return f"False verdicts have a chance of at most 5 %{shared}{apart}{rule}, {condition}."
 
 
 def command(made: Setup) -> str:
