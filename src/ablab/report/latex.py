@@ -70,19 +70,47 @@ def _item(document: Document, claim: ClaimLine) -> str:
     return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory_words(claim))}"
 
 
-LONGEST = 30
-"""Maximum rows of a LaTeX table; longer ones would run off the page."""
+LONGEST, WIDEST = 30, 703
+"""Maximum rows of a LaTeX table, and its width in points: longer and wider ones would run off the page."""
 
 
 def _parts(table: ReportTable) -> Iterator[ReportTable]:
-    for begun in range(0, len(table.rows), LONGEST):
-        more = "" if not begun else f", from row {begun + 1}"
-        key = table.key + (f"-{begun + 1}" if begun else "")
-        yield replace(table, key=key, title=f"{table.title}{more}", rows=table.rows[begun : begun + LONGEST])
+    for columns in _that_fit(table):
+        is_first = columns[:2] in ([0], [0, 1])
+        for begun in range(0, len(table.rows), LONGEST):
+            more = ["", *([] if is_first else ["continued"]), *([f"from row {begun + 1}"] if begun else [])]
+            numbers = [*([] if is_first else [f"column-{columns[1] + 1}"]), *([str(begun + 1)] if begun else [])]
+            yield replace(
+                table,
+                key="-".join([table.key, *numbers]),
+                title=table.title + ", ".join(more),
+                columns=[table.columns[place] for place in columns],
+                rows=[[row[place] for place in columns] for row in table.rows[begun : begun + LONGEST]],
+                left=sum(place < table.left for place in columns),
+            )
 
+
+def _that_fit(table: ReportTable) -> list[list[int]]:
+    """Return the columns of each part of a table: the first, and as many of the others as a page has room for."""
+    widths = [
+        BROKEN[name] * 2.845 if name in BROKEN else LETTER * max(map(len, (name, *(row[place] for row in table.rows))))
+        for place, name in enumerate(table.columns)
+    ]
+    parts, left = [[0]], WIDEST - widths[0] - BESIDE
+    for place in range(1, len(widths)):
+        if widths[place] + BESIDE > left and len(parts[-1]) > 1:
+            parts.append([0])
+            left = WIDEST - widths[0] - BESIDE
+        parts[-1].append(place)
+        left -= widths[place] + BESIDE
+    return parts
+
+
+LETTER, BESIDE = 3.9, 12
+"""Points: of a letter in footnotesize on average, and between two columns."""
 
 BROKEN = {"claim": 60, "notes": 45, "published": 45}
-"""Columns that hold sentences, and their widths in mm: on one line they would make the rest too small to read."""
+"""Columns that hold sentences, and their widths in mm: on one line they would leave no room for the rest."""
 
 
 def _column(table: ReportTable, number: int) -> str:
@@ -99,8 +127,8 @@ def _table(document: Document, table: ReportTable) -> str:
     if table.key == "claims" or (not document.claims and table.key == "arms"):
         caption += [f"{words}." for words in document.custody]
     content = [
-        "\\centering",
-        "\\resizebox{\\linewidth}{!}{%",
+        "\\centering\\footnotesize",
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",
         _row(map(escaped, table.columns)),
