@@ -20,7 +20,7 @@ from ablab.commands.diff import Pair, difference
 from ablab.commands.ls import Listed, listing
 from ablab.commands.options import BoardOptions
 from ablab.errors import DONE, UserError
-from ablab.files import read_json
+from ablab.files import COLOURS, colour_of, read_json
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.registry import known_scores
 from ablab.tasks.verbs import read_words
@@ -32,9 +32,6 @@ BEFORE, AFTER = ("id", "state", "study", "arm", "seed"), ("ended", "name")
 
 DRAWN = 8
 """Runs whose curves are drawn while none is chosen: those that go on, then the newest."""
-
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
-"""Okabe and Ito 2008."""
 
 PULSE = 3.0
 """Seconds between two looks at the store, at least; ten times as long as one takes where that is more."""
@@ -181,7 +178,7 @@ def figure(curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> di
     for (name, rows), number in zip(curves.items(), range(len(curves)), strict=True):
         points = [(row["step"], row[metric]) for row in rows if row.get(metric) is not None]
         steps, values = zip(*points, strict=True) if points else ((), ())
-        line = {"color": COLOURS[number % len(COLOURS)], "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
+        line = {"color": colour_of(number), "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
         traces.append({"type": "scatter", "mode": "lines+markers", "name": name, "x": steps, "y": values, "line": line})
     axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": metric}}}
     # What a reader has zoomed into stays while curves grow.

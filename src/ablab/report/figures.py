@@ -4,15 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ablab.files import COLOURS as COLOURS
 from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Colours of Okabe and Ito (2008), distinct under any colour vision.
-
-Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
-"""
 
 ASIDE = "#7A4FA3"
 """Colour of what is exploratory, whose marks are open and lines dashed."""

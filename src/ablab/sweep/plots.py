@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ablab.fields import flatten
-from ablab.files import write_picture
+from ablab.files import COLOURS, colour_of, write_picture
 from ablab.search.trials import Trial, Trials, front_of
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import LedgerEntry
-from ablab.study.study import Study, marked, survivors
+from ablab.study.study import Study, marked, names_of, survivors
+from ablab.study.tuning import TUNED
 
 MOST_NAMED = 16
 """Arms that a legend has room for."""
@@ -30,10 +31,11 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
     figure = _figure(11.0, 4.6)
     wanted = dict([_loss_of(study, entries), (study.task.watched.key, study.task.watched.title)])
     panels = figure.subplots(1, len(wanted), squeeze=False)[0]
-    drawn = False
+    drawn, bases = False, dict[str, int]()
     for panel, (key, title) in zip(panels, wanted.items(), strict=True):
-        for number, (row, arm) in enumerate(study.arm_of_rows.items()):
-            colour = f"C{number % 10}"
+        for row, arm in study.arm_of_rows.items():
+            base = names_of(arm)[0].removesuffix(TUNED)
+            colour, dash = colour_of(bases.setdefault(base, len(bases))), "-" if arm == base else "--"
             records = _records(study, arm, entries)
             drawn = drawn or bool(records)
             for record in records if len(study.cells) <= MOST_THIN else []:
@@ -43,7 +45,7 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
             planned = len(study.cells_of(arm))
             diverged = sum(record.state == "diverged" for record in records)
             label = marked(row, survivors(len(averaged), planned, diverged))
-            panel.plot(steps, means, color=colour, linewidth=1.8, label=label)
+            panel.plot(steps, means, dash, color=colour, linewidth=1.8, label=label)
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
@@ -134,19 +136,19 @@ def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: 
         return False
     figure = _figure(8.0, 4.8)
     panel = figure.subplots()
-    panel.plot(*zip(*done, strict=True), "o", color="C0", label="finished")
+    panel.plot(*zip(*done, strict=True), "o", color=COLOURS[0], label="finished")
     best, leading = [], done[0][1]
     for number, value in done:
         leading = value if objective.better(value, leading) else leading
         best.append((number, leading))
     best.append((max(trial.number for trial in all_trials), leading))
-    panel.step(*zip(*best, strict=True), where="post", color="C3", linewidth=1.8, label="best so far")
+    panel.step(*zip(*best, strict=True), where="post", color=COLOURS[1], linewidth=1.8, label="best so far")
     if stopped:
         panel.plot(*zip(*stopped, strict=True), "x", color="0.5", label="stopped early: its last validation")
     low, high = panel.get_ylim()
     if out:
         worst = low if objective.direction == "maximize" else high
-        panel.plot(out, [worst] * len(out), "v", color="C1", clip_on=False, label="diverged or failed")
+        panel.plot(out, [worst] * len(out), "v", color=COLOURS[4], clip_on=False, label="diverged or failed")
         panel.set_ylim(low, high)
     panel.set_title(f"{title}: {name} by trial", fontsize="medium")
     panel.set_xlabel("trial")
@@ -170,10 +172,15 @@ def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Pa
     first, second = trials.objectives
     # A step curve: between two trials no point is known to be better than both.
     where = "post" if first.direction == "minimize" else "pre"
-    panel.step(*zip(*points, strict=True), "o-", where=where, color="C3", linewidth=1.2, label="front")
+    panel.step(*zip(*points, strict=True), "o-", where=where, color=COLOURS[1], linewidth=1.2, label="front")
     for trial in best:
         panel.annotate(
-            str(trial.number), trial.values, xytext=(5, 5), textcoords="offset points", fontsize="small", color="C3"
+            str(trial.number),
+            trial.values,
+            xytext=(5, 5),
+            textcoords="offset points",
+            fontsize="small",
+            color=COLOURS[1],
         )
     arrow = {"minimize": "smaller is better", "maximize": "larger is better"}
     panel.set_xlabel(f"{first.label}; {arrow[first.direction]}")

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.files import write_picture
+from ablab.files import colour_of, write_picture
 from ablab.store.records import Curve, Point
 from ablab.tasks.registry import known_tasks
 
@@ -92,7 +92,7 @@ class Styles:
         number = self.strategies.index(strategy)
         strong = strategy in MAIN
         return {
-            "color": f"C{(self.runs.index(run) if several else number) % 10}",
+            "color": colour_of(self.runs.index(run) if several else number),
             "linestyle": DASHES[number % len(DASHES)] if several else "-",
             "marker": "o" if strong else ".",
             "linewidth": 1.8 if strong else 0.9,
@@ -107,7 +107,7 @@ class Styles:
         styles = [self.of(self.runs[0], strategy) for strategy in self.strategies]
         if len(self.runs) == 1:
             return [Line2D([], [], **style) for style in styles], self.strategies
-        colours = [Line2D([], [], color=f"C{number % 10}", linewidth=3) for number in range(len(self.runs))]
+        colours = [Line2D([], [], color=colour_of(number), linewidth=3) for number in range(len(self.runs))]
         dashes = [Line2D([], [], **{**style, "color": "black"}) for style in styles]
         return [*colours, *dashes], [*self.runs, *self.strategies]
 
