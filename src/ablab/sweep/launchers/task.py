@@ -125,10 +125,14 @@ def _stopped_by_search(trial: str | None) -> bool:
 
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
     """Compose and execute a run, write all output into the log, and exit with a code that tells the outcome."""
+    from ablab.code.machine import StopOnce
+
     os.setpgid(0, 0)  # Ctrl-C in the terminal must reach only the launcher, which passes it on
-    # The parent process may have set these signals to be ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The parent process may have set these signals to be ignored. All are a machine's: a launcher that will not wait
+    # kills, and where it passes on a stop, the run may hear of the same one twice.
+    stop = StopOnce()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     os.environ.update(environment)
     try:
         into(log)
