@@ -47,6 +47,20 @@ def test_a_run_hears_a_stop_once(tmp_path, monkeypatch):
     assert (ended.value.code, asked) == (INTERRUPTED, [1])
 
 
+@pytest.mark.parametrize("raises", [True, False])
+def test_the_last_line_of_a_log_names_the_signal(tmp_path, monkeypatch, capsys, raises):
+    """A training ends by itself, a command with an error; the sweep repeats the line where it gives the run up."""
+
+    def run(*_):
+        if raises:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("ablab.run.run", run)
+    monkeypatch.setattr("ablab.code.machine.stopped_by", ["SIGHUP", "SIGTERM"])
+    assert perform([*TINY, f"outputs={tmp_path}"], None) == INTERRUPTED
+    assert capsys.readouterr().out.splitlines()[-1] == "stopped by SIGTERM"
+
+
 def _sleepy(words, log, environment):
     """Stands in for a run: does what its first word says."""
     os.setpgid(0, 0)
