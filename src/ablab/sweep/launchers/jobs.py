@@ -59,7 +59,8 @@ def bury(folder: RunFolder, job: str) -> None:
 
 def in_queue(folders: Mapping[Key, RunFolder]) -> dict[Key, Waiting]:
     """Return the jobs of these runs that wait, run or are completing, as far as this cluster's squeue answers."""
-    kept = {key: known for key, folder in folders.items() if (known := _read(folder)) is not None}
+    written = {path for runs in {folder.path.parent for folder in folders.values()} for path in runs.glob(".*.job")}
+    kept = {key: known for key, one in folders.items() if one.job in written and (known := _read(one)) is not None}
     if not kept or (there := squeue.jobs()) is None:
         return {}
     ours = {key: known["job"] for key, known in kept.items() if known["cluster"] == squeue.cluster().name}

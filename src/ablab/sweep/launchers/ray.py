@@ -218,6 +218,7 @@ def _connect(address: str | None, runtime_env: Mapping[str, Any] = NOTHING) -> N
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
             raise UserError(f"hydra.launcher.address={address}: no cluster answers ({error})") from None
+    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)  # a warning at every start, for no fault
     # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}
