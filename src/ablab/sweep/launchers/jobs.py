@@ -10,11 +10,8 @@ from ablab.errors import LostError, UserError
 from ablab.files import read_json, write_json
 from ablab.store.heartbeat import read_pulse
 from ablab.store.run_folder import RunFolder
-from ablab.study.ledger import LedgerEntry, State
+from ablab.study.ledger import OPEN, LedgerEntry, State
 from ablab.sweep.launchers import squeue
-
-NOT_BEGUN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
-"""States of a run that no process works on."""
 
 ASK_EVERY = 10.0
 """Seconds between two questions of a view that goes on."""
@@ -93,7 +90,7 @@ class View:
 
 
 def _not_begun(entries: Mapping[str, LedgerEntry]) -> dict[str, LedgerEntry]:
-    return {key: entry for key, entry in entries.items() if entry.state in NOT_BEGUN}
+    return {key: entry for key, entry in entries.items() if entry.state in OPEN}
 
 
 def cancel(folders: Iterable[RunFolder]) -> list[str]:
