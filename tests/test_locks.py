@@ -13,7 +13,7 @@ from filelock import FileLock
 from ablab.errors import BusyError, TakenOverError, UserError
 from ablab.files import write_text
 from ablab.store.heartbeat import DEAD, Heartbeat, Pulse, heartbeat, read_pulse
-from ablab.store.locks import hold, is_held, is_running, locked, owned
+from ablab.store.locks import hold, is_former, is_held, is_running, locked, owned
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 
@@ -126,6 +126,7 @@ def test_the_next_attempt_of_a_job_does_not_wait_for_the_former(tmp_path, monkey
     folder.pulse.parent.mkdir()
     pulse = Pulse(host="elsewhere", machine="another", job=job, pid=1, began=0, updated=time.time())
     folder.pulse.write_text(pulse.model_dump_json())
+    assert is_former(folder) is not is_busy, "then it waits for a lock, which the former may hold for a checkpoint"
     with pytest.raises(BusyError) if is_busy else nullcontext(), locked(folder):
         Heartbeat(folder.pulse).beat()
         assert read_pulse(folder.pulse).job == "17_3"

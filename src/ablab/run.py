@@ -11,7 +11,7 @@ from ablab.config.kinds import outside_parts
 from ablab.errors import OtherCodeError, PartError, UserError
 from ablab.search.stopping import Stopping
 from ablab.store.heartbeat import Heartbeat, heartbeat
-from ablab.store.locks import locked, locked_when_free
+from ablab.store.locks import is_former, locked, locked_when_free
 from ablab.store.records import Record
 from ablab.store.spent import Spent
 from ablab.tasks.plan import Planned
@@ -25,7 +25,8 @@ def run(planned: Planned, console: Console, began: float | None = None) -> Recor
     `began`: by `time.perf_counter`, when the process took up the run; None: now.
     """
     folder, asked = planned.folder, time.perf_counter()
-    lock = locked_when_free(folder, console.say) if planned.config.wait else locked(folder)
+    waits = planned.config.wait or is_former(folder)
+    lock = locked_when_free(folder, console.say) if waits else locked(folder)
     with ExitStack() as stack:
         owner = stack.enter_context(lock)
         spent = Spent(folder.spent, asked if began is None else began, waited=time.perf_counter() - asked)

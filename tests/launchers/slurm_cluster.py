@@ -65,10 +65,11 @@ PartitionName=down Nodes=n1,n2 MaxTime=INFINITE State=DOWN
 
 def is_possible() -> bool:
     """Return whether a cluster can be started here."""
-    return os.geteuid() == 0 and all(map(shutil.which, NEEDED)) and _may_unshare()
+    return os.geteuid() == 0 and all(map(shutil.which, NEEDED)) and may_unshare()
 
 
-def _may_unshare() -> bool:
+def may_unshare() -> bool:
+    """Return whether a process may have host names and mounts of its own."""
     return subprocess.run(["unshare", "--uts", "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 
@@ -84,7 +85,7 @@ class Cluster:
         """Start munge, the controller and the nodes; RuntimeError if they are not up in time."""
         for name in ("state", *(f"spool.{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        ports = _free_ports(1 + len(NODES))
+        ports = free_ports(1 + len(NODES))
         self.conf.write_text(CONF.format(host=socket.gethostname(), ports=ports, folder=self.folder))
         self._start_munge()
         self.start_controller()
@@ -167,7 +168,8 @@ class Cluster:
             process.wait()
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
+    """Return so many ports of the loopback that nobody listens on."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

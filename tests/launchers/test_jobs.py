@@ -136,3 +136,8 @@ def test_study_shows_and_cancels_what_is_queued(slurm, capsys, tmp_path):
     tell(slurm, "squeue", "")
     assert main(["study", *words, "cancel=true"]) == 0
     assert "is in a queue of Slurm here" in capsys.readouterr().out
+
+
+def test_cancelling_is_done_alone(capsys, tmp_path):
+    assert main(["study", *SMALL, f"outputs={tmp_path}", "cancel=true", "watch=true"]) == 2
+    assert "cancel=true: allowed without check=, watch= and close=" in capsys.readouterr().err

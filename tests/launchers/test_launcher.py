@@ -1,5 +1,7 @@
 """What every launcher promises, on one that needs neither processes nor a cluster."""
 
+import signal
+
 import pytest
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UNSUITABLE
@@ -39,6 +41,23 @@ class Instant(Launcher):
 def jobs(folder, count):
     for number in range(count):
         yield Job(RunFolder(folder / f"r{number}"), str(number), [])
+
+
+@pytest.mark.parametrize(
+    ("sent", "kills"),
+    [
+        ((signal.SIGINT, signal.SIGINT), [False, True]),
+        ((signal.SIGTERM, signal.SIGTERM), [False]),
+        ((signal.SIGINT, signal.SIGTERM), [False]),
+        ((signal.SIGTERM, signal.SIGINT), [False, True]),
+    ],
+)
+def test_a_second_ctrl_c_kills_and_a_queue_that_repeats_its_signal_does_not(sent, kills):
+    launcher = Instant(1)
+    with launcher._interruptible():
+        for number in sent:
+            signal.raise_signal(number)
+    assert (launcher.kills, launcher.interrupted) == (kills, True)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 6])

@@ -9,17 +9,56 @@ from pathlib import Path
 
 import pytest
 
+from ablab.code.machine import graceful_stop
 from ablab.config import compose
-from ablab.errors import FAILED, UserError
+from ablab.errors import FAILED, INTERRUPTED, UserError
 from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import local, task
 from ablab.sweep.launchers.base import Job
 from ablab.sweep.launchers.local import LocalProcesses, Places, _start_server
-from ablab.sweep.launchers.task import perform
+from ablab.sweep.launchers.task import perform, work
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 from tests.run.conftest import TINY
+
+
+def test_a_run_hears_a_stop_once(tmp_path, monkeypatch):
+    """Its launcher passes a signal on and is killed, or a queue sends it the same; who will not wait, kills."""
+    asked = []
+
+    def run(words, log):
+        with graceful_stop(lambda: asked.append(1)):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+        signal.raise_signal(signal.SIGTERM)  # while it ends
+        return INTERRUPTED
+
+    for name, stand_in in {"into": lambda log: None, "_end_with": lambda server: None, "perform": run}.items():
+        monkeypatch.setattr(task, name, stand_in)
+    monkeypatch.setattr(os, "setpgid", lambda *_: None)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            work([], str(tmp_path / "log.txt"), {})
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (ended.value.code, asked) == (INTERRUPTED, [1])
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_the_last_line_of_a_log_names_the_signal(tmp_path, monkeypatch, capsys, raises):
+    """A training ends by itself, a command with an error; the sweep repeats the line where it gives the run up."""
+
+    def run(*_):
+        if raises:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("ablab.run.run", run)
+    monkeypatch.setattr("ablab.code.machine.stopped_by", ["SIGHUP", "SIGTERM"])
+    assert perform([*TINY, f"outputs={tmp_path}"], None) == INTERRUPTED
+    assert capsys.readouterr().out.splitlines()[-1] == "stopped by SIGTERM"
 
 
 def _sleepy(words, log, environment):

@@ -1,35 +1,24 @@
-"""Runs as tasks of a Ray cluster: what is lost with a node is begun again elsewhere, and nothing is run twice."""
+"""Runs as tasks of a Ray cluster: what the launcher asks of Ray, and what it says of what Ray answers."""
 
-import os
 import re
 import signal
-import subprocess
+import socket
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import ray
-from ray.exceptions import RayTaskError
+from omegaconf import OmegaConf
+from ray.exceptions import AuthenticationError, RayTaskError, RuntimeEnvSetupError
 
-from ablab.errors import DONE, UserError
+from ablab.errors import LostError, UserError
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.hydra import check_hydra
+from ablab.sweep.launchers import ray as ray_launcher
 from ablab.sweep.launchers.base import Cause, Job
 from ablab.sweep.launchers.ray import RayTasks, Resources, _carried, _connect
-from tests.study.test_sweep import ROOT, WORDS, runs
-
-
-@pytest.fixture
-def cluster():
-    """Two nodes with room for one run each, and a head that takes none."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    from ray.cluster_utils import Cluster
-
-    before = signal.getsignal(signal.SIGTERM)
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    nodes = [made.add_node(num_cpus=1) for _ in range(2)]
-    yield made, nodes
-    made.shutdown()
-    signal.signal(signal.SIGTERM, before)  # Ray sets its own in whoever starts a node
+from hydra_plugins.ablab_hydra.launchers import RayLauncher
 
 
 def test_a_run_finds_its_tracker_from_any_node(monkeypatch):
@@ -38,34 +27,6 @@ def test_a_run_finds_its_tracker_from_any_node(monkeypatch):
         monkeypatch.setenv(name, value)
     assert there.items() <= _carried().items()
     assert "HOME_OF_ANOTHER" not in _carried()
-
-
-@pytest.mark.slow
-def test_a_node_that_is_lost_takes_no_run_with_it(cluster, tmp_path):
-    made, nodes = cluster
-    words = [word for word in WORDS if not word.startswith("hydra.launcher")]
-    line = [*words, "seed=1,2", f"outputs={tmp_path}", "hydra/launcher=ray"]
-    line += [f"hydra.launcher.address={made.address}"]
-    command = [sys.executable, str(ROOT / "train.py"), "-m", *line]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.glob("smoke/runs/*/log.txt"))) < 2 and process.poll() is None:  # one on each node
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        made.remove_node(nodes[0], allow_graceful=False)
-        assert len(list(tmp_path.glob("smoke/runs/*/record.json"))) < 2  # there was something to lose
-        out, err = process.communicate(timeout=200)
-    assert process.returncode == DONE, out + err
-    assert "2 runs: 2 finished" in out
-    finished = runs(tmp_path)
-    assert len(finished) == 2
-    for run in finished:
-        assert run.record() is not None
-        log = (run.path / "log.txt").read_text()
-        assert log.count("step      8") == 1, log
 
 
 NODES = [
@@ -83,6 +44,7 @@ def pretended(monkeypatch):
     monkeypatch.setattr(ray, "init", lambda **_: signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)))
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.setattr(ray, "nodes", lambda: NODES)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="127.0.0.1:1"))
     monkeypatch.setattr(ray, "remote", lambda **_: lambda function: function)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -122,6 +84,76 @@ def test_what_no_node_has_is_refused_as_a_run_would_wait_forever(wanted, said):
 def test_what_one_node_has_is_enough(wanted):
     with tasks(**wanted).open():
         pass
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_head_that_stays_away_is_one_line(monkeypatch):
+    """Ray's own code would end the sweep after a minute, without a word of ours."""
+    monkeypatch.setattr(ray_launcher, "ASK_EVERY", 0.0)
+    server = socket.create_server(("127.0.0.1", 0))
+    head = "{}:{}".format(*server.getsockname())
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=head))
+    launcher = tasks()
+    with launcher.open():
+        clock = [time.monotonic()]
+        monkeypatch.setattr(ray_launcher.time, "monotonic", lambda: clock[0])
+        launcher._check_head()
+        server.close()
+        clock[0] += 20
+        launcher._check_head()  # it may be back in a moment
+        clock[0] += 20
+        with pytest.raises(
+            LostError, match=rf"the head of the Ray cluster, {head}, does not answer .*typed again, goes on"
+        ):
+            launcher._check_head()
+
+
+@pytest.mark.usefixtures("pretended")
+def test_rays_processes_have_the_environment_that_is_typed(monkeypatch):
+    asked = []
+    monkeypatch.setattr(ray, "init", lambda **settings: asked.append(settings))
+    words = ["hydra/launcher=ray", "hydra.launcher.runtime_env.env_vars.A=1", "hydra.launcher.runtime_env.pip=[x]"]
+    check_hydra(words, [])
+    check_hydra(["hydra/launcher=ray", "hydra.launcher.runtime_env={env_vars: {A: b}}"], [])
+    environment = OmegaConf.create({"env_vars": {"A": 1, "B": True, "C": "x"}})
+    launcher = RayLauncher(None, 1, 0, None, None, 3, environment).make(None, lambda _: None, lambda: None)
+    with launcher.open():
+        assert asked[0]["runtime_env"] == {"env_vars": {"A": "1", "B": "true", "C": "x"}}
+    with tasks().open():
+        assert "runtime_env" not in asked[1]
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"env_var": {}}, "hydra.launcher.runtime_env.env_var: no such field; allowed: conda, "),
+        ({"env_vars": {"A": [1]}}, "hydra.launcher.runtime_env: "),
+        ({"pip": ["x"], "conda": "y"}, "hydra.launcher.runtime_env: "),
+    ],
+)
+def test_an_environment_that_ray_does_not_take_is_one_line(environment, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        RayLauncher(None, 1, 0, None, None, 3, environment)
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
+    def init(**_):
+        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379") from AuthenticationError("no token")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(UserError, match="the cluster asks for a token; set RAY_AUTH_MODE=token"):
+        _connect("auto")
+
+
+def test_an_environment_that_cannot_be_made_is_an_error_and_not_retried(monkeypatch, tmp_path):
+    def get(task):
+        raise RuntimeEnvSetupError("pip install failed\nERROR: No matching distribution found for x")
+
+    monkeypatch.setattr(ray, "get", get)
+    ending = tasks()._ending("task", Job(RunFolder(tmp_path), "x", []))
+    assert ending.cause.kind == "error"
+    assert ending.cause.line == "hydra.launcher.runtime_env: ERROR: No matching distribution found for x"
 
 
 def test_what_keeps_a_task_from_its_run_is_an_error_with_its_message(monkeypatch, tmp_path):

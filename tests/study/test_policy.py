@@ -138,6 +138,17 @@ def test_a_run_that_is_judged_in_two_ways_is_launched_once_at_a_time(tmp_path):
     assert [len(seeds) for seeds, _ in fake.calls] == [1]
 
 
+def test_a_run_that_was_cancelled_is_not_begun_to_be_judged_in_another_way(tmp_path):
+    class Cancelling(Fake):
+        def __call__(self, board, cells, alone, console):
+            board.given_up.update((cell.key, "job 17 was cancelled") for cell in cells)
+            return super().__call__(board, cells, alone, console)
+
+    fake = Cancelling([None])
+    swept_by(fake, define((*SMALL, "decoding=beam,greedy", f"outputs={tmp_path}")))
+    assert len(fake.calls) == 1
+
+
 def test_stopped_is_stopped(study):
     assert swept_by(Fake(["stop", None, None]), study) == INTERRUPTED
 

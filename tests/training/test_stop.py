@@ -1,10 +1,11 @@
 """Signals ask a training to stop, once and in good order."""
 
 import signal
+from contextlib import nullcontext
 
 import pytest
 
-from ablab.code.machine import StopOnce, graceful_stop
+from ablab.code.machine import StopOnce, graceful_stop, within_queue
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -78,3 +79,18 @@ def test_a_machine_is_heard_also_before_training():
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("job", ["17", ""])
+def test_a_run_in_a_job_of_slurm_hears_its_signal_once(monkeypatch, job):
+    """Also one that nobody but its own script submitted; outside a job, the second ends it."""
+    monkeypatch.setenv("SLURM_JOB_ID", job)
+    with within_queue():
+        with graceful_stop(lambda: None):
+            signal.raise_signal(signal.SIGTERM)
+            with nullcontext() if job else pytest.raises(Died):
+                signal.raise_signal(signal.SIGTERM)
+        with nullcontext() if job else pytest.raises(Died):
+            signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(Died):
+        signal.raise_signal(signal.SIGTERM)

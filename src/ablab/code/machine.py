@@ -210,6 +210,19 @@ class StopOnce:
 
 
 @contextmanager
+def within_queue() -> Iterator[None]:
+    """Within the block, hear SIGTERM once if this process is in a job of Slurm, which may send it twice at once."""
+    if not os.environ.get("SLURM_JOB_ID") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, StopOnce())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
     """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.
 

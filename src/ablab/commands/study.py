@@ -45,6 +45,8 @@ def study(arguments: Sequence[str]) -> int:
     console = Console()
     search = define_search(words, check_hydra(of_hydra, words) if of_hydra else None)
     if options.cancel:
+        if options.check or options.watch or options.close is not None:
+            raise UserError("cancel=true: allowed without check=, watch= and close=")
         return _cancel(search.name if search else define(words).name, _folders(search, words), console)
     if search is not None:
         if options.check:

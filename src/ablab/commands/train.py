@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ablab.code.machine import place
+from ablab.code.machine import place, within_queue
 from ablab.commands.habits import MANY, show, take_flags
 from ablab.errors import DONE, INTERRUPTED, UserError
 
@@ -64,5 +64,6 @@ def _train(arguments: Sequence[str], size: int, began: float) -> int:
     planned = plan(composed)
     console = Console(bars=planned.config.trainer.progress)
     check(planned.config.logger, console.say)
-    record = run(planned, console, began)
+    with within_queue():
+        record = run(planned, console, began)
     return INTERRUPTED if record is None else DONE

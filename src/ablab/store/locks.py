@@ -149,6 +149,12 @@ def locked(folder: RunFolder) -> Iterator[Owner]:
             yield owner
 
 
+def is_former(folder: RunFolder) -> bool:
+    """Return whether an earlier attempt of this process's job had the run last: it may be writing its checkpoint."""
+    pulse = read_pulse(folder.pulse)
+    return pulse is not None and pulse.is_former
+
+
 def is_running(folder: RunFolder, pulse: Pulse | None) -> bool:
     """Return whether a process, here or on another machine, works on the run now; `pulse` is the run's last one."""
     if pulse is not None and not pulse.is_here:

@@ -49,6 +49,9 @@ class State(str, Enum):
 RESULTS = (State.FINISHED, State.DIVERGED)
 """Final states: such a run never changes again."""
 
+OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
+"""States of a run that lacks something, and that no process works on."""
+
 
 @dataclass(frozen=True)
 class LedgerEntry:

@@ -13,7 +13,7 @@ MOST_IN_VAIN = 5
 
 
 class Interruptions:
-    """Counts for each run, by its key, how often it was interrupted since it last came further."""
+    """Counts for each run, by its id, how often it was interrupted since it last came further."""
 
     def __init__(self) -> None:
         self._steps: dict[str, int] = {}
@@ -21,16 +21,17 @@ class Interruptions:
 
     def begin(self, entry: LedgerEntry) -> None:
         """Note how far a run is that is begun."""
-        self._steps.setdefault(entry.cell.key, last_step(entry.cell.planned.folder))
+        folder = entry.cell.planned.folder
+        self._steps.setdefault(folder.run_id, last_step(folder))
 
     def count(self, entry: LedgerEntry, what: str | None) -> str | None:
         """Count the interruption of a run, by `what`; return why it is not begun again, or None."""
-        key, step = entry.cell.key, last_step(entry.cell.planned.folder)
-        if step > self._steps.get(key, -1):
-            self._steps[key], self._in_vain[key] = step, 0
+        run, step = entry.cell.planned.run_id, last_step(entry.cell.planned.folder)
+        if step > self._steps.get(run, -1):
+            self._steps[run], self._in_vain[run] = step, 0
             return None
-        self._in_vain[key] = self._in_vain.get(key, 0) + 1
-        if self._in_vain[key] < MOST_IN_VAIN:
+        self._in_vain[run] = self._in_vain.get(run, 0) + 1
+        if self._in_vain[run] < MOST_IN_VAIN:
             return None
         return f"interrupted {MOST_IN_VAIN} times in a row without a step" + (f", last: {what}" if what else "")
 

@@ -116,8 +116,8 @@ OURS = "hydra_plugins.ablab_hydra."
 GROUPS = ("hydra/launcher", "hydra/sweeper")
 """The groups of Hydra whose options and settings a study reads."""
 
-ANY_NAMES = "hydra.launcher.additional_parameters"
-"""The setting whose names are those of another program, sbatch."""
+ANY_NAMES = ("hydra.launcher.additional_parameters.", "hydra.launcher.runtime_env.")
+"""Settings whose names are those of another program: sbatch, Ray."""
 
 READ = "hydra/launcher=OPTION, hydra/sweeper=OPTION, and settings below hydra.launcher and hydra.sweeper"
 
@@ -132,7 +132,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
 
 def _for_hydra(words: Sequence[str]) -> list[str]:
     """Return the words with Hydra's sign for new names where a setting takes any: nobody can know that it needs one."""
-    return [f"++{word}" if f"{word.partition('=')[0]}.".startswith(f"{ANY_NAMES}.") else word for word in words]
+    return [f"++{word}" if f"{word.partition('=')[0]}.".startswith(ANY_NAMES) else word for word in words]
 
 
 def check_hydra(words: Sequence[str], others: Sequence[str]) -> Settings | None:

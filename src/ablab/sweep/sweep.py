@@ -16,7 +16,7 @@ from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
-from ablab.study.ledger import RESULTS, LedgerEntry, State, link, register
+from ablab.study.ledger import OPEN, RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
 from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.check import check, has_passed
@@ -26,7 +26,6 @@ from ablab.text import counted, how_many, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import join, ready
 
-OPEN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
 WAIT = 1.0
 
 
@@ -194,9 +193,7 @@ def _to_do(board: Board, policy: Policy) -> list[Cell]:
     A run that goes on as a job of a queue is handed to the launcher, which follows that job to its end.
     """
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
-    return [
-        entry.cell for entry in board.entries.values() if entry.state in wanted or entry.is_refused or _is_job(entry)
-    ]
+    return [one.cell for one in board.entries.values() if one.state in wanted or one.is_refused or _is_job(one)]
 
 
 def _is_job(entry: LedgerEntry) -> bool:
@@ -218,7 +215,9 @@ def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
 
 def _left(board: Board) -> list[Cell]:
     """Return runs that did not begin, since another process held them, or that were interrupted from outside."""
-    return [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and key not in board.given_up]
+    given_up = {board.entries[key].cell.planned.run_id for key in board.given_up}  # also to be judged in another way
+    left = [entry.cell for entry in board.entries.values() if entry.state in OPEN]
+    return [cell for cell in left if cell.planned.run_id not in given_up]
 
 
 def _wait_for_others(board: Board, console: Console) -> None:

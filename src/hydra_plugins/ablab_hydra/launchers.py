@@ -156,7 +156,7 @@ class RayConfig:
     `address`: of a cluster, auto for the one that this machine belongs to; null: this machine alone, for the duration
     of the sweep. `cpus`, `gpus`: of each run; with less than one GPU, runs share it. `memory_gb`: what Ray reserves for
     each. `jobs`: runs at a time; null: as many as the cluster has room for. `retries`: how often a run is restarted
-    elsewhere after its node or its process was lost.
+    elsewhere after its node or its process was lost. `runtime_env`: of Ray's processes, under Ray's names.
     """
 
     _target_: str = f"{__name__}.RayLauncher"
@@ -166,6 +166,7 @@ class RayConfig:
     memory_gb: float | None = None
     jobs: int | None = None
     retries: int = 3
+    runtime_env: dict[str, Any] = field(default_factory=dict)
 
 
 class RayLauncher(StudyLauncher):
@@ -179,11 +180,13 @@ class RayLauncher(StudyLauncher):
         memory_gb: float | None,
         jobs: int | None,
         retries: int,
+        runtime_env: Any = None,
     ) -> None:
-        from ablab.sweep.launchers.ray import Resources
+        from ablab.sweep.launchers.ray import Resources, checked
 
         self.address, self.jobs = address, jobs
         self.resources = Resources.of(cpus, gpus, memory_gb, retries, jobs)
+        self.runtime_env = checked(_plain(runtime_env or {}))
 
     @property
     def gpus(self) -> str | None:
@@ -192,7 +195,7 @@ class RayLauncher(StudyLauncher):
     def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
         from ablab.sweep.launchers.ray import RayTasks
 
-        return RayTasks(self.address, self.resources, jobs, on_end, on_poll)
+        return RayTasks(self.address, self.resources, jobs, on_end, on_poll, self.runtime_env)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig, provider="ablab")

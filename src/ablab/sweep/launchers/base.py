@@ -169,9 +169,11 @@ class Launcher(ABC):
             log = ending.job.folder.log
             note_failure(ending.job.folder, *ending.cause, str(log) if log.exists() else None)
 
-    def _on_signal(self, *_: object) -> None:
+    def _on_signal(self, received: int, frame: object) -> None:
+        """Stop; a second Ctrl-C kills. A second SIGTERM changes nothing: a queue sends two within milliseconds."""
         self.interrupted = True
-        self.stop()
+        if received == signal.SIGINT or not self.stopping:
+            self.stop()
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:

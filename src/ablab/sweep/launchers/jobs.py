@@ -10,11 +10,8 @@ from ablab.errors import LostError, UserError
 from ablab.files import read_json, write_json
 from ablab.store.heartbeat import read_pulse
 from ablab.store.run_folder import RunFolder
-from ablab.study.ledger import LedgerEntry, State
+from ablab.study.ledger import OPEN, LedgerEntry, State
 from ablab.sweep.launchers import squeue
-
-NOT_BEGUN = (State.PLANNED, State.INTERRUPTED, State.TRAINED)
-"""States of a run that no process works on."""
 
 ASK_EVERY = 10.0
 """Seconds between two questions of a view that goes on."""
@@ -59,7 +56,8 @@ def bury(folder: RunFolder, job: str) -> None:
 
 def in_queue(folders: Mapping[Key, RunFolder]) -> dict[Key, Waiting]:
     """Return the jobs of these runs that wait, run or are completing, as far as this cluster's squeue answers."""
-    kept = {key: known for key, folder in folders.items() if (known := _read(folder)) is not None}
+    written = {path for runs in {folder.path.parent for folder in folders.values()} for path in runs.glob(".*.job")}
+    kept = {key: known for key, one in folders.items() if one.job in written and (known := _read(one)) is not None}
     if not kept or (there := squeue.jobs()) is None:
         return {}
     ours = {key: known["job"] for key, known in kept.items() if known["cluster"] == squeue.cluster().name}
@@ -92,7 +90,7 @@ class View:
 
 
 def _not_begun(entries: Mapping[str, LedgerEntry]) -> dict[str, LedgerEntry]:
-    return {key: entry for key, entry in entries.items() if entry.state in NOT_BEGUN}
+    return {key: entry for key, entry in entries.items() if entry.state in OPEN}
 
 
 def cancel(folders: Iterable[RunFolder]) -> list[str]:

@@ -7,16 +7,32 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import format_exception
+from types import MappingProxyType
 from typing import Any
 
 from ablab.code.machine import cores
-from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
+from ablab.errors import DONE, FAILED, INTERRUPTED, LostError, UserError, choices
+from ablab.store.heartbeat import JOB
+from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
+from ablab.sweep.launchers.local import LocalProcesses, Places
+
+ASK_EVERY = 5.0
+"""Seconds between two looks at the head of the cluster."""
+
+AWAY = 30.0
+"""Seconds without an answer after which the head counts as lost. Ray would end this process after 60."""
+
+NO_TOKEN = "the cluster asks for a token; set RAY_AUTH_MODE=token, and the token (~/.ray/auth_token, RAY_AUTH_TOKEN)"
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -77,11 +93,14 @@ class RayTasks(Launcher):
         jobs: int | None,
         on_end: Callable[[Ending], None] = lambda _: None,
         on_poll: Callable[[], None] = lambda: None,
+        runtime_env: Mapping[str, Any] = NOTHING,
     ) -> None:
         super().__init__(on_end, on_poll)
-        self.address, self.resources, self.jobs = address, resources, jobs
+        self.address, self.resources, self.jobs, self.runtime_env = address, resources, jobs, runtime_env
         self.one_machine = address is None
         self._tasks: dict[Any, Job] = {}
+        self._head: tuple[str, int] | None = None
+        self._asked = self._answered = time.monotonic()
 
     def open(self) -> AbstractContextManager[object]:
         """Connect to the cluster, or start one on this machine for the duration of the sweep."""
@@ -90,8 +109,9 @@ class RayTasks(Launcher):
         stack = ExitStack()
         if not ray.is_initialized():
             with _same_sigterm():
-                _connect(self.address)
+                _connect(self.address, self.runtime_env)
             stack.callback(ray.shutdown)
+        self._head = _head()
         self._check_capacity(ray.nodes())
         self._work = ray.remote(**self.resources.options())(_work)
         return stack
@@ -118,20 +138,44 @@ class RayTasks(Launcher):
 
     def start(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            log = str(job.folder.log.resolve())
-            self._tasks[self._work.remote(job.line(self.resources.threads), log, str(Path.cwd()), _carried())] = job
+            log, here = str(job.folder.log.resolve()), str(Path.cwd())
+            self._tasks[self._work.remote(list(job.words), log, here, _carried(), self.resources.threads)] = job
 
     def ended(self) -> Iterator[Ending]:
-        """Yield the tasks that have ended."""
+        """Yield the tasks that have ended; LostError if the head of the cluster stays away."""
         import ray
 
+        self._check_head()
         done, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=POLL_SECONDS, fetch_local=False)
         for task in done:
             yield self._ending(task, self._tasks.pop(task))
 
+    def _check_head(self) -> None:
+        """Raise LostError if nothing answers at the head's address: Ray would end this process without our word."""
+        now = time.monotonic()
+        if self._head is None or now - self._asked < ASK_EVERY:
+            return
+        self._asked = now
+        try:
+            socket.create_connection(self._head, timeout=ASK_EVERY).close()
+            self._answered = now
+        except OSError as error:
+            if now - self._answered > AWAY:
+                where = ":".join(map(str, self._head))
+                raise LostError(
+                    f"hydra.launcher: the head of the Ray cluster, {where}, does not answer ({error}); the runs end "
+                    "with it, each with a checkpoint, and the same line, typed again, goes on"
+                ) from None
+
     def _ending(self, task: Any, job: Job) -> Ending:
         import ray
-        from ray.exceptions import OutOfMemoryError, RayError, RayTaskError, TaskCancelledError
+        from ray.exceptions import (
+            OutOfMemoryError,
+            RayError,
+            RayTaskError,
+            RuntimeEnvSetupError,
+            TaskCancelledError,
+        )
 
         try:
             code = ray.get(task)
@@ -141,6 +185,8 @@ class RayTasks(Launcher):
             return Ending(job, FAILED, Cause("memory", _first_line(error)))
         except RayTaskError as error:  # before the run began: it catches its own
             return Ending(job, FAILED, Cause("error", f"{type(error.cause).__name__}: {_first_line(error.cause)}"))
+        except RuntimeEnvSetupError as error:
+            return Ending(job, FAILED, Cause("error", f"hydra.launcher.runtime_env: {_last_line(error)}"))
         except RayError as error:
             return Ending(job, FAILED, Cause("killed", _first_line(error)))
         return Ending(job, code, None if code == DONE else cause_of(code, job.folder.log))
@@ -164,7 +210,7 @@ def _same_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _connect(address: str | None) -> None:
+def _connect(address: str | None, runtime_env: Mapping[str, Any] = NOTHING) -> None:
     import ray
 
     if address is not None and (place := re.fullmatch(r"(?:ray://)?\[?([^\]]+?)\]?:(\d+)", address)):
@@ -172,15 +218,53 @@ def _connect(address: str | None) -> None:
             socket.create_connection((place[1], int(place[2])), timeout=10).close()
         except OSError as error:
             raise UserError(f"hydra.launcher.address={address}: no cluster answers ({error})") from None
+    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)  # a warning at every start, for no fault
     # No usage data leaves the machine unless the user asks for it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     here: dict[str, Any] = {"address": address or "local"}
+    if runtime_env:
+        here["runtime_env"] = dict(runtime_env)
     if address is None:
         here |= {"include_dashboard": False, "num_cpus": cores()}
     try:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **here)
     except (ConnectionError, ValueError, RuntimeError) as error:
+        if "AuthenticationError" in "".join(format_exception(error)):
+            raise UserError(f"hydra.launcher.address={address}: {NO_TOKEN}") from None
         raise UserError(f"hydra.launcher.address={address}: no cluster answers ({_first_line(error)})") from None
+
+
+def _head() -> tuple[str, int] | None:
+    """Return where the head of the cluster listens; None where a client in between knows it alone."""
+    import ray
+
+    with suppress(AttributeError, RuntimeError):
+        if found := re.fullmatch(r"\[?(.+?)\]?:(\d+)", str(ray.get_runtime_context().gcs_address)):
+            return found[1], int(found[2])
+    return None
+
+
+def _as_typed(value: Any) -> Any:
+    """Return a number or a truth value as the text that was typed: variables are texts."""
+    return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
+def checked(runtime_env: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an environment for Ray's processes if Ray takes it; UserError otherwise."""
+    if runtime_env:
+        from ray.runtime_env import RuntimeEnv
+
+        known = sorted(name for name in RuntimeEnv.known_fields if not name.startswith("_"))
+        if unknown := sorted(runtime_env.keys() - set(known)):
+            raise UserError(f"hydra.launcher.runtime_env.{unknown[0]}: no such field; {choices(unknown[0], known)}")
+        if isinstance(variables := runtime_env.get("env_vars"), Mapping):
+            typed = {name: _as_typed(value) for name, value in variables.items()}
+            runtime_env = {**runtime_env, "env_vars": typed}
+        try:
+            RuntimeEnv(**runtime_env)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"hydra.launcher.runtime_env: {_first_line(error)}") from None
+    return runtime_env
 
 
 def _carried() -> dict[str, str]:
@@ -194,14 +278,26 @@ def _listed(resources: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={resources[key] / unit:.4g}" for key, (name, unit) in names.items() if key in resources)
 
 
-def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str]) -> int:
-    """Execute a run in a process of the cluster, in the user's working folder, with all output in the run's log."""
-    from ablab.sweep.launchers.task import into, perform
+def _work(words: Sequence[str], log: str, folder: str, environment: Mapping[str, str], threads: int) -> int:
+    """Execute a run from a process of the cluster, in the user's working folder, with all output in the run's log.
+
+    The run is a process of its own, as of the local launcher. Ray kills its workers within milliseconds when the
+    launcher, the head or the node's daemon is lost; the run outlives its worker by a checkpoint.
+    """
+    import ray
 
     os.chdir(folder)
-    os.environ.update(environment)
-    into(log)
-    return perform(words, log)
+    os.environ.update({**environment, JOB: ray.get_runtime_context().get_task_id() or ""})
+    run = RunFolder(Path(log).parent)
+    run.path.mkdir(parents=True, exist_ok=True)
+    run.log.touch()
+    del sys.modules["__main__"].__file__  # multiprocessing would import Ray's script into the run
+    (ending,) = LocalProcesses(Places(1, threads)).run([Job(run, run.run_id, words)])
+    return ending.code
+
+
+def _last_line(error: BaseException) -> str:
+    return " ".join(str(error).strip().split("\n")[-1].split())
 
 
 def _first_line(error: BaseException) -> str:

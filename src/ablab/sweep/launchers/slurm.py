@@ -219,7 +219,8 @@ class SubmititJobs(Launcher):
             yield _ending(handle, self._submitted.pop(handle))
         ids = {handle.job_id: handle for handle in self._submitted}
         for gone, state in self._queued.gone(ids, bool(self.stopping)).items() if ids else ():
-            bury(self._submitted[ids[gone]].folder, gone)
+            if state is not None or not self.stopping:  # otherwise Slurm may only not have answered
+                bury(self._submitted[ids[gone]].folder, gone)
             yield self._lost(ids[gone], self._submitted.pop(ids[gone]), state or squeue.state_of(gone))
         if self._held and time.monotonic() - self._tried > RETRY:
             self._submit()

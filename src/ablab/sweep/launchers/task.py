@@ -44,7 +44,7 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
-    from ablab.code.machine import settle_in, stopped_by
+    from ablab.code.machine import settle_in
     from ablab.run import run
     from ablab.store.records import now
     from ablab.tracking.console import Console
@@ -61,15 +61,12 @@ def perform(words: Sequence[str], log: str | None) -> int:
     try:
         if run(planned, Console(bars=False), began) is not None:
             return DONE
-        if _stopped_by_search(planned.config.search_trial):
-            return STOPPED
-        print(f"stopped by {stopped_by[-1] if stopped_by else 'a signal'}")  # noqa: T201
-        return INTERRUPTED
+        return STOPPED if _stopped_by_search(planned.config.search_trial) else _interrupted()
     except BusyError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return BUSY
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except MachineError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return UNSUITABLE
@@ -85,6 +82,14 @@ def perform(words: Sequence[str], log: str | None) -> int:
         planned.folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())
         return FAILED
+
+
+def _interrupted() -> int:
+    """Say last which signal has stopped the run, which the sweep repeats if it gives the run up."""
+    from ablab.code.machine import stopped_by
+
+    print(f"stopped by {stopped_by[-1] if stopped_by else 'a signal'}")  # noqa: T201
+    return INTERRUPTED
 
 
 def _of_another_run(run_id: str, log: Path) -> int:
@@ -125,10 +130,14 @@ def _stopped_by_search(trial: str | None) -> bool:
 
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
     """Compose and execute a run, write all output into the log, and exit with a code that tells the outcome."""
+    from ablab.code.machine import StopOnce
+
     os.setpgid(0, 0)  # Ctrl-C in the terminal must reach only the launcher, which passes it on
-    # The parent process may have set these signals to be ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The parent process may have set these signals to be ignored. All are a machine's: a launcher that will not wait
+    # kills, and where it passes on a stop, the run may hear of the same one twice.
+    stop = StopOnce()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     os.environ.update(environment)
     try:
         into(log)
