@@ -53,6 +53,11 @@ def test_an_unknown_verb(capsys):
     assert err.endswith("; did you mean train?\n")
 
 
+def test_what_other_tools_call_a_verb_leads_to_it(capsys):
+    assert main(["runs"]) == 2
+    assert capsys.readouterr().err == "error: ablab runs: no such verb; did you mean ls?\n"
+
+
 def test_the_package_is_a_command_too(tmp_path):
     done, _ = _process("-m", "ablab", "trian", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -36,6 +36,14 @@ def test_a_list_tells_of_every_run(place, ids, capsys):
     assert all(row["model.d_model"].isdigit() for row in rows)
 
 
+def test_smoke_runs_are_listed_where_they_are(place, ids, capsys):
+    assert main(["ls", "smoke=true"]) == 2
+    assert "outputs=outputs/smoke: no such folder" in capsys.readouterr().err
+    (place / "outputs" / "smoke").mkdir()
+    (place / "outputs" / "runs").rename(place / "outputs" / "smoke" / "runs")
+    assert {one["id"] for one in _json(capsys, "ls", "smoke=true")["runs"]} == set(ids)
+
+
 def test_a_list_fits_80_columns(place, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["ls"]) == 0

@@ -41,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _verb(*words)
 
 
+ELSEWHERE = {"runs": "ls", "list": "ls", "status": "study", "compare": "diff", "remove": "rm", "delete": "rm"}
+"""What other tools call a verb."""
+
+
 def _verb(verb: str = "", *rest: str) -> int:
     """Run one verb whose folders of configuration are known."""
     try:
@@ -53,6 +57,8 @@ def _verb(verb: str = "", *rest: str) -> int:
             print(version(), flush=True)  # noqa: T201
             return DONE
         if verb not in VERBS:
+            if verb in ELSEWHERE:
+                raise UserError(f"ablab {verb}: no such verb; did you mean {ELSEWHERE[verb]}?")
             raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
         if any(word in HELP for word in rest):
             from ablab.commands.help import page

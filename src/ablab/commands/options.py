@@ -212,6 +212,8 @@ class LsOptions(Options):
     """largest number of runs to list"""
     format: Literal["text", "json", "csv"] = "text"
     """format of the output; text is cut to fit the terminal, json and csv are not cut"""
+    smoke: bool = False
+    """true: the store of smoke runs, which lies in the other one"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 
