@@ -118,6 +118,37 @@ def test_a_confirmation_of_more_shares_noise_and_error():
     assert not found["without 3"].stands
 
 
+def test_a_confirmation_of_what_should_be_low_is_that_of_the_negatives():
+    arms = {f"without {i}": drawn(5, seed=i) + i for i in (2, 3)}
+    whole, first = drawn(10), drawn(5, seed=9) + 2
+    low = confirm(whole, arms, ("the first", first), higher_is_better=False)
+    mirrored = {name: -each for name, each in arms.items()}
+    high = confirm(-whole, mirrored, ("the first", -first), higher_is_better=True)
+    for name, one in low.items():
+        assert (one.p, one.stands) == (pytest.approx(high[name].p), high[name].stands)
+        assert (one.low, one.high) == pytest.approx((-high[name].high, -high[name].low))
+        assert one.low < one.estimate < one.high
+    assert all(one.stands for one in low.values())
+    # The interval of an arm without a change is that of the noise which all of them share.
+    values = [whole, *arms.values()]
+    df = sum(len(each) - 1 for each in values)
+    noise = sum(each.var(ddof=1) * (len(each) - 1) for each in values) / df
+    half = stats.t.ppf(0.975, df) * np.sqrt(noise * (1 / 10 + 1 / 5))
+    assert low["without 2"].high - low["without 2"].estimate == pytest.approx(half)
+
+
+def test_a_line_of_a_confirmation_stands_at_its_error_and_not_below():
+    given = drawn(10) + 1, {"without 2": drawn(5, seed=2)}, ("the first", drawn(5, seed=9))
+    at = confirm(*given, higher_is_better=True)["without 2"].holm_p
+    assert confirm(*given, higher_is_better=True, error=at)["without 2"].stands
+    assert not confirm(*given, higher_is_better=True, error=at * (1 - 1e-9))["without 2"].stands
+
+
+def test_a_comparison_with_nothing_is_refused():
+    with pytest.raises(ValueError, match="got 0 and 2"):
+        difference([], [1.0, 2.0], higher_is_better=True)
+
+
 def test_the_tests_of_many_loops_are_those_of_one():
     for sizes in ((1, 8), (2, 8), (5, 5), (10, 5)):
         one, other = drawn((20, sizes[0])), drawn((20, sizes[1]), seed=2)

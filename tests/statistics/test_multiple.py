@@ -83,3 +83,17 @@ def test_bonferroni_level():
 def test_what_is_no_probability_is_refused(p):
     with pytest.raises(ValueError, match="between 0 and 1"):
         holm(p)
+
+
+def test_a_claim_is_settled_at_its_share_and_not_above():
+    """Of two claims each has a share of 2.5 %; a settled one passes its own on."""
+    for settled, local in ((0.025, 0.05), (0.025 + 1e-12, 0.025)):
+        found = family([settled, 0.9], [1.0, 1.0], [1.0, 1.0], [settled, 0.9])
+        assert found.local[1] == pytest.approx(local)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, -0.1, 1.0])
+def test_an_error_out_of_range_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"strictly between 0 and 0\.5"):
+        family([0.1], [0.1], [0.1], [0.1], alpha=alpha)
+    assert family([0.1], [0.1], [0.1], [0.1], alpha=0.499).local[0] == pytest.approx(0.499)
