@@ -98,6 +98,7 @@ def _cancel(name: str, folders: Iterator[RunFolder], console: Console) -> int:
     if jobs:
         console.say(f"{how_many(len(jobs), 'job')} of {name} cancelled: {', '.join(jobs)}")
         console.say("Those that ran write a checkpoint first; the line of the study, typed again, goes on")
+        console.say("A sweep of it that still runs goes on with what it had not submitted; Ctrl-C there stops it")
     else:
         console.say(f"No job of {name} is in a queue of Slurm here")
     return 0
