@@ -1,6 +1,6 @@
 "use strict";
-// The charts: Plotly is unpacked once the page has loaded. A chart is drawn when it comes into view, and the others one
-// by one while nothing else happens, so that they are there on paper.
+// The charts: a chart is drawn when it comes into view, the others one by one while nothing else happens, and on paper
+// all of them at once. Plotly is unpacked at the first.
 const places = [...document.querySelectorAll(".chart")];
 const key_of = (place) => place.id.slice("chart-".length);
 const charts = new Map();
@@ -12,16 +12,80 @@ const chart_of = (key) => {
   return charts.get(key);
 };
 
-let engine;
+// Gzip (RFC 1951, 1952) as a string. The browser's own reader only answers later, but a page that is printed in the
+// instant of loading needs its charts now.
+function gunzipped(packed) {
+  const size = new DataView(packed.buffer, packed.length - 4).getUint32(0, true);
+  const out = new Uint8Array(size);
+  let [at, to, held, left] = [10, 0, 0, 0];
+  const bits = (number) => {
+    for (; left < number; left += 8) held |= packed[at++] << left;
+    const value = held & ((1 << number) - 1);
+    held >>>= number;
+    left -= number;
+    return value;
+  };
+  const code = (lengths) => {  // canonical: the number of codes of each length, and the symbols in order
+    const counts = new Uint16Array(16);
+    lengths.forEach((length) => { counts[length] += length > 0; });
+    return { counts, symbols: [...lengths.keys()].filter((one) => lengths[one]).sort((a, b) => lengths[a] - lengths[b] || a - b) };
+  };
+  const symbol = ({ counts, symbols }) => {
+    for (let length = 1, value = 0, first = 0, index = 0; length < 16; length++) {
+      value |= bits(1);
+      const count = counts[length];
+      if (value - first < count) return symbols[index + value - first];
+      index += count;
+      first = (first + count) << 1;
+      value <<= 1;
+    }
+    throw new Error("Plotly cannot be unpacked: the page is damaged.");
+  };
+  const extra = (n, step) => Math.max(0, Math.floor(n / step) - 1);
+  const based = (number, start, step) => {
+    const found = [start];
+    for (let n = 0; n < number - 1; n++) found.push(found[n] + (1 << extra(n, step)));
+    return found;
+  };
+  const [lengths, distances] = [based(29, 3, 4), based(30, 1, 2)];
+  lengths[28] = 258;
+  const trees = () => {
+    const [literals, far, read] = [bits(5) + 257, bits(5) + 1, bits(4) + 4];
+    const first = new Array(19).fill(0);
+    [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15].slice(0, read).forEach((n) => { first[n] = bits(3); });
+    const [tree, all] = [code(first), []];
+    while (all.length < literals + far) {
+      const next = symbol(tree);
+      if (next < 16) all.push(next);
+      else if (next === 16) all.push(...new Array(3 + bits(2)).fill(all.at(-1)));
+      else all.push(...new Array(next === 17 ? 3 + bits(3) : 11 + bits(7)).fill(0));
+    }
+    return [code(all.slice(0, literals)), code(all.slice(literals))];
+  };
+  for (let last = 0; !last;) {
+    last = bits(1);
+    if (bits(2) !== 2) throw new Error("Plotly cannot be unpacked: a block of another kind.");
+    const [literal, distance] = trees();
+    for (let next = symbol(literal); next !== 256; next = symbol(literal)) {
+      if (next < 256) out[to++] = next;
+      else {
+        const n = next - 257;
+        const length = lengths[n] + (n < 28 ? bits(extra(n, 4)) : 0);
+        const m = symbol(distance);
+        const back = distances[m] + bits(extra(m, 2));
+        for (let i = 0; i < length; i++, to++) out[to] = out[to - back];
+      }
+    }
+  }
+  return new TextDecoder().decode(out);
+}
+
 function plotly() {
-  engine ??= (async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
-    const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(unpacked).text();
-    document.head.append(script);
-  })();
-  return engine;
+  if (globalThis.Plotly) return;
+  const script = document.createElement("script");
+  const packed = atob(document.getElementById("plotly").textContent);
+  script.textContent = gunzipped(Uint8Array.from(packed, (one) => one.charCodeAt(0)));
+  document.head.append(script);
 }
 
 const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -54,22 +118,30 @@ function filled(chart) {
   return [{ ...chart.data[0], z, ...written, colorscale: scale }];
 }
 
-// Synchronous, so that printing can call it; only once Plotly is there.
+// Synchronous, so that printing can call it.
 function draw(place) {
+  plotly();
   const chart = chart_of(key_of(place));
-  Plotly.react(place, filled(chart), themed(chart.layout), { responsive: true, displaylogo: false, displayModeBar: false });
+  const size = on_paper ? paper_size(place, chart.layout) : {};
+  const options = { responsive: !on_paper, displaylogo: false, displayModeBar: false };
+  Plotly.react(place, filled(chart), { ...themed(chart.layout), ...size }, options);
   place.style.minHeight = "";
   drawn.add(place);
   root.dataset.drawn = drawn.size;
 }
 
+// In pixels of CSS, on A4 across: two columns, or one.
+let on_paper = false;
+function paper_size(place, { height = 450 }) {
+  const is_half = place.closest(".charts, .panels") && !place.closest(".wide");
+  return { width: is_half ? 490 : 1000, height: is_half ? Math.min(height, 330) : height };
+}
+
 const redraw = () => drawn.forEach(draw);
 
-const seen = new IntersectionObserver(async (entries) => {
+const seen = new IntersectionObserver((entries) => {
   const near = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
-  if (!near.length) return;
   near.forEach((place) => seen.unobserve(place));
-  await plotly();
   near.forEach(draw);
 }, { rootMargin: "200px" });
 places.forEach((place) => seen.observe(place));
@@ -82,11 +154,7 @@ function draw_next() {
   draw(next);
   setTimeout(draw_next);
 }
-addEventListener("load", async () => {
-  if (!places.some(is_wanted)) return;
-  await plotly();
-  draw_next();
-});
+addEventListener("load", () => setTimeout(draw_next));
 
 root.addEventListener("theme", redraw);
 
@@ -99,21 +167,20 @@ for (const select of document.querySelectorAll("select[data-section]")) {
 
 // On paper nothing can be opened.
 const open_all = () => document.querySelectorAll("details:not(.figures)").forEach((one) => { one.open = true; });
-document.getElementById("print").addEventListener("click", async () => {
-  if (places.length) await plotly();
-  print();
-});
+document.getElementById("print").addEventListener("click", () => print());
 let theme_before;
 addEventListener("beforeprint", () => {
   open_all();
   theme_before = root.dataset.theme;
   root.dataset.theme = "light";  // paper is white
-  if (globalThis.Plotly) places.forEach(draw);
+  on_paper = true;
+  places.forEach(draw);
 });
 addEventListener("afterprint", () => {
   if (theme_before) root.dataset.theme = theme_before;
   else delete root.dataset.theme;
-  if (globalThis.Plotly) redraw();
+  on_paper = false;
+  redraw();
 });
 
 // The figures of a chart as a table, made when somebody opens it.
