@@ -23,7 +23,9 @@ def test_it_compiles(question, document, reported, tmp_path):
     (tmp_path / "report.tex").write_text(latex(document.model_copy(update={"question": question})), encoding="utf-8")
     for path in reported.folder.glob("*.pdf"):
         shutil.copy(path, tmp_path)
-    compiled(tmp_path / "report.tex")
+    assert "resizebox" not in (tmp_path / "report.tex").read_text()  # letters of 7 points at least
+    said = compiled(tmp_path / "report.tex")
+    assert question or "Overfull \\hbox" not in said
 
 
 def compiled(path) -> str:

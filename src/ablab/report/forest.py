@@ -149,21 +149,22 @@ MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
 """What the caption of a column's figure says of the marks, where they are drawn."""
 
 
-def column_rows(document: Document) -> tuple[str, list[ForestRow]]:
-    """Return the measure and the rows of a column's figure.
-
-    They are those of the claims about the first measure that can be drawn, else those of all arms.
+def column_panels(document: Document) -> dict[str, list[ForestRow]]:
+    """Return the rows of a column's figure by measure, the report's metric first: those of all claims that can be
+    drawn, else those of all arms; as many as fit.
     """
     claims = [claim for claim in document.claims if claim.difference is not None and claim.title == claim.about]
     claims.sort(key=lambda claim: claim.metric != document.metric)
-    if claims:
-        about = claims[0].about
-        return _in(about, claims[0].unit), [_spoken_claim(claim) for claim in claims if claim.about == about]
+    panels: dict[str, list[ForestRow]] = {}
+    for claim in claims[:COLUMN_ROWS]:
+        panels.setdefault(_in(claim.about, claim.unit), []).append(_spoken_claim(claim))
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
-    return _in(document.title, document.unit), [
-        ForestRow(spoken(one.arm), one.difference, one.interval, document.digits, "", per_seed=one.per_seed)
-        for one in lines
-    ]
+    return panels or {
+        _in(document.title, document.unit): [
+            ForestRow(spoken(one.arm), one.difference, one.interval, document.digits, "", per_seed=one.per_seed)
+            for one in lines[:COLUMN_ROWS]
+        ]
+    }
 
 
 def _in(about: str, unit: str) -> str:

@@ -12,7 +12,7 @@ from ablab.judge.document import Document
 from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.columns import ReportTable
-from ablab.report.forest import COLUMN_ROWS, MARKS, column_rows
+from ablab.report.forest import MARKS, column_panels
 from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import arms_by_effect, levels, tables
@@ -69,44 +69,75 @@ def _item(document: Document, claim: ClaimLine) -> str:
     return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory_words(claim))}"
 
 
-LONGEST = 30
-"""Maximum rows of a LaTeX table; longer ones would run off the page."""
+PAGE, PAGE_LINES = 703, 30
+"""Points: the width of a wide page; and the lines of a table that leave space for its caption."""
+
+SIZES = (("footnotesize", 4.4), ("scriptsize", 3.9))
+"""Sizes of letters, 8 and 7 points, and how wide one is."""
+
+WHOLE, MOST_BROKEN = 15, 9
+"""Characters of cells that stay on one line; and the most lines that longer ones are given."""
 
 
 def _parts(table: ReportTable) -> Iterator[ReportTable]:
-    for begun in range(0, len(table.rows), LONGEST):
-        more = "" if not begun else f", from row {begun + 1}"
-        key = table.key + (f"-{begun + 1}" if begun else "")
-        yield replace(table, key=key, title=f"{table.title}{more}", rows=table.rows[begun : begun + LONGEST])
+    """Split a table that would run off the page."""
+    _, widths = _widths(table)
+    begun, filled = 0, 0
+    for end, row in enumerate([*table.rows, None]):
+        lines = 0 if row is None else max(-(-len(cell) // width) for cell, width in zip(row, widths, strict=True)) or 1
+        if row is None or (filled + lines > PAGE_LINES and end > begun):
+            more = "" if not begun else f", from row {begun + 1}"
+            key = table.key + (f"-{begun + 1}" if begun else "")
+            yield replace(table, key=key, title=f"{table.title}{more}", rows=table.rows[begun:end])
+            begun, filled = end, 0
+        filled += lines
 
 
-BROKEN = {"claim": 60, "notes": 45, "published": 45}
-"""Columns that hold sentences, and their widths in mm: on one line they would make the rest too small to read."""
+def _widths(table: ReportTable) -> tuple[str, list[int]]:
+    """Return the size of letters, and of each column the width in letters with which long cells need fewest lines."""
+    columns = list(zip(table.columns, *table.rows, strict=True))
+    for size, letter in SIZES:
+        for lines in range(1, MOST_BROKEN + 1):
+            widths = [_width(cells, lines) for cells in columns]
+            if letter * sum(widths) + APART * len(widths) <= PAGE:
+                return size, widths
+    return size, widths
 
 
-def _column(table: ReportTable, number: int) -> str:
-    if width := BROKEN.get(table.columns[number]):
-        return f">{{\\raggedright\\arraybackslash}}p{{{width}mm}}"
-    return "l" if number < table.left else "r"
+def _width(cells: Sequence[str], lines: int) -> int:
+    longest = max(map(len, cells))
+    pieces = (piece for cell in cells for piece in re.split(rf" (?!{END})|\0", _broken(cell)))
+    return max(longest if longest <= WHOLE else max(map(len, pieces)), -(-longest // lines))
+
+
+END = r"[^\s\[]+\]"
+"""The end of an interval, which stays on one line with its begin."""
+
+
+def _column(table: ReportTable, number: int, width: int, letter: float) -> str:
+    is_left = number < table.left
+    if max(len(table.columns[number]), *(len(row[number]) for row in table.rows)) <= width:
+        return "l" if is_left else "r"
+    return f">{{\\ragged{'right' if is_left else 'left'}\\arraybackslash}}p{{{letter * width:.0f}pt}}"
 
 
 def _table(document: Document, table: ReportTable) -> str:
-    columns = "".join(_column(table, number) for number in range(len(table.columns)))
+    size, widths = _widths(table)
+    columns = "".join(_column(table, number, width, dict(SIZES)[size]) for number, width in enumerate(widths))
     caption = [f"{document.name}: {table.title.lower()}."]
     if table.key == "arms":
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):
         caption += [f"{words}." for words in document.custody]
     content = [
-        "\\centering",
-        "\\resizebox{\\linewidth}{!}{%",
+        f"\\centering\\{size}\\setlength{{\\tabcolsep}}{{{APART / 2:g}pt}}",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",
-        _row(map(escaped, table.columns)),
+        _row(map(breakable, table.columns)),
         "\\midrule",
-        *(_row(map(escaped, row)) for row in table.rows),
+        *(re.sub(rf" (?={END})", "~", _row(map(breakable, row))) for row in table.rows),
         "\\bottomrule",
-        "\\end{tabular}}",
+        "\\end{tabular}",
     ]
     return _float("table", content, escaped(" ".join(caption)), f"{label(document.name)}-{table.key}")
 
@@ -173,24 +204,23 @@ def column_table(document: Document) -> str:
 
 def column_figure(document: Document) -> str:
     """Return the figure of `column_figure.pdf`; empty where there is nothing to draw."""
-    about, rows = column_rows(document)
+    panels = column_panels(document)
+    rows = [row for panel in panels.values() for row in panel]
     if not rows or not is_installed(DRAWS):
         return ""
     marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
-    first = f" The first {COLUMN_ROWS} of {len(rows)}." if len(rows) > COLUMN_ROWS else ""
-    caption = f"Differences in {about}: {'; '.join(marks)}.{first}{_notes(document)}"
+    every = len(document.claims or document.differences)
+    some = f" {len(rows)} of {how_many(every, 'claim' if document.claims else 'difference')}." * (len(rows) < every)
+    caption = f"Differences in {' and in '.join(panels)}: {'; '.join(marks)}.{some}{_notes(document)}"
     content = ["\\centering", "\\includegraphics[width=\\columnwidth]{column_figure.pdf}"]
     return _float("figure", content, breakable(caption), label(document.name), "[t]") + "\n"
 
 
 def column_methods(document: Document) -> str:
     """Return a paragraph on the statistics, with the signatures of the scores and the stamp of the register."""
-    signatures = [f"{name}: {signature}." for name, signature in document.signatures.items()]
-    sentences = [
-        *map(breakable, [*document.methods, *signatures]),
-        breakable(_notes(document)).strip(),
-        *(f"{escaped(words)}." for words in document.custody),
-    ]
+    signatures = [f"The signature of {name} is {signature}." for name, signature in document.signatures.items()]
+    custody = [f"Custody of the results: {words}." for words in document.custody]
+    sentences = map(breakable, [*document.methods, *signatures, *custody, _notes(document).strip()])
     return "\n".join(["\\paragraph{Statistics.}\\begin{sloppypar}", *sentences, "\\end{sloppypar}", ""])
 
 
@@ -279,8 +309,13 @@ def escaped(text: str) -> str:
 
 def breakable(text: str) -> str:
     """Escape, and allow a line to break within long words, which would stick out of a narrow column."""
+    return "\\allowbreak{}".join(map(escaped, _broken(text).split("\0")))
+
+
+def _broken(text: str) -> str:
+    """Return the text with zero bytes where its long words may break."""
     words = [re.sub(r"([|:=,_/]|[.-](?!\d))(?=[\w.+-])", "\\1\0", w) if len(w) > LONG else w for w in text.split(" ")]
-    return "\\allowbreak{}".join(escaped(part) for part in " ".join(words).split("\0"))
+    return " ".join(words)
 
 
 def label(name: str) -> str:

@@ -10,7 +10,7 @@ from ablab.files import save_figure
 from ablab.files.disk import replacing
 from ablab.judge.document import Document, Series
 from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
-from ablab.report.forest import COLUMN_ROWS, Forest, ForestRow, column_rows, forests, wrapped
+from ablab.report.forest import Forest, ForestRow, column_panels, forests, wrapped
 from ablab.tasks.registry import known_tasks
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ WIDTH = 6.3
 COLUMN_WIDTH = 3.03
 """Inches: a column of ACL's style."""
 
-ROW, LINE = 0.34, 0.13
-"""Inches: height of a row in a column, and of a line of its name."""
+ROW, LINE, AXIS = 0.34, 0.13, 0.45
+"""Inches: height of a row in a column, of a line of its name, and of an axis below its rows with what it measures."""
 
 COLUMN_LOOK = {
     "font.size": 7.5,
@@ -227,19 +227,22 @@ def _columns(names: Sequence[str]) -> int:
 
 def write_column_picture(document: Document, folder: Path) -> None:
     """Write `column_figure.pdf`, if there is anything to draw. Equal reports give equal files."""
-    about, rows = column_rows(document)
-    rows = rows[:COLUMN_ROWS]
-    if not rows or not is_installed(DRAWS):
+    panels = {about: rows for about, rows in column_panels(document).items() if rows}
+    if not panels or not is_installed(DRAWS):
         return
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    heights = [ROW + LINE * _lines(_label(row)) for row in rows]
+    heights = [[ROW + LINE * _lines(_label(row)) for row in rows] for rows in panels.values()]
+    top = total = sum(AXIS + sum(of_panel) for of_panel in heights)
     with rc_context(COLUMN_LOOK):
-        figure = Figure(figsize=(COLUMN_WIDTH, 0.45 + sum(heights)))
-        axes = figure.add_axes((0.02, 0.36 / (0.45 + sum(heights)), 0.96, sum(heights) / (0.45 + sum(heights))))
-        _draw_column(axes, rows, heights)
-        axes.set_xlabel(f"Difference in {about}", labelpad=2)
+        figure = Figure(figsize=(COLUMN_WIDTH, total))
+        for (about, rows), of_panel in zip(panels.items(), heights, strict=True):
+            drawn_high = sum(of_panel)
+            axes = figure.add_axes((0.02, (top - drawn_high - 0.04) / total, 0.96, drawn_high / total))
+            _draw_column(axes, rows, of_panel)
+            axes.set_xlabel(f"Difference in {about}", labelpad=2)
+            top -= AXIS + drawn_high
         with replacing(folder / "column_figure.pdf") as path:
             save_figure(figure, path, format="pdf", metadata={"CreationDate": None})
 

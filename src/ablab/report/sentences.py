@@ -102,7 +102,7 @@ def on_drift(lines: Sequence[DriftLine]) -> Iterator[str]:
     if costs:
         several = len({line.arm for line in costs}) > 1
         told = [f"{line.title}{f' of {line.arm}' * several} {change_words(line)}" for line in costs]
-        yield f"Drift of the baseline over the order of the runs: {', '.join(told)}."
+        yield f"The baseline changed over the order of the runs: {', '.join(told)}."
 
 
 def change_words(line: DriftLine) -> str:
@@ -148,16 +148,17 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest."""
     if selection.origin is None:
         yield from selection.task.methods
-    yield f"Differences: {NOISE['paired' if selection.measure.of_machine else selection.error]}, the test set fixed."
+    tests = NOISE["paired" if selection.measure.of_machine else selection.error]
+    yield f"Differences were judged by {tests}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
             yield CHANGES
     if any(claim.margin for claim in selection.claims):
-        yield "Margins: one-sided tests (Schuirmann 1987)."
+        yield "Tests against margins are one-sided (Schuirmann 1987)."
     if selection.lengths is not None:
         yield (
-            f"Worth: a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
+            f"Worth sets a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
             "logarithm (Fieller 1954); steps of arms may cost more or less."
         )
     if selection.choosing is not None:
@@ -171,7 +172,7 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     if any(measure.of_machine for measure in compared):
         yield "Speeds and memory are of the machine as it was."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
-        yield f"Lower is better: {', '.join(lower)}."
+        yield f"Lower is better for {', '.join(lower)}."
 
 
 def _better(measure: Measure) -> str:
@@ -181,9 +182,9 @@ def _better(measure: Measure) -> str:
 def _failures(selection: SelectedArms) -> Iterator[str]:
     """Yield how arms with diverged runs are compared."""
     if min(len(arm.runs) for arm in selection.arms) >= FEWEST_RANKED:
-        yield "Arms with diverged runs: all runs ranked, diverged last (Wilcoxon-Mann-Whitney; Lachin 1999)."
+        yield "Diverged arms were compared by ranks (Wilcoxon-Mann-Whitney; Lachin 1999)."
     else:
-        yield f"Arms with diverged runs: shares of failures (Boschloo 1970), ranks from {FEWEST_RANKED} runs an arm."
+        yield "Diverged arms were compared by shares of failures (Boschloo 1970)."
 
 
 def _compared(selection: SelectedArms) -> list[Measure]:
@@ -197,14 +198,14 @@ def _errors(selection: SelectedArms) -> str:
     together = selection.as_registered.claims or selection.claims
     secondary = sum(claim.secondary for claim in together)
     primary, several = len(together) - secondary, len(together) > 1
-    shared = f" each over {primary} primary and over {secondary} secondary" if primary and secondary else ""
+    shared = f" over {primary} primary and again over {secondary} secondary claims" if primary and secondary else ""
     shared = shared or f" over {len(together)} claims" * several
     apart = ", later claims apart" * (len(together) < len(selection.claims))
     looks, condition = selection.looks, CONDITION[selection.error]
     rule = " (Holm)" * several
     if looks is not None:
-        rule = f", looks after {looks.first} to {looks.last} seeds, repeated intervals (Wang and Tsiatis 1987)"
-    return f"False verdicts: at most 5 %{shared}{apart}{rule}, {condition}."
+        rule = f", at looks after {looks.first} to {looks.last} seeds with repeated intervals (Wang and Tsiatis 1987)"
+    return f"The risk of false verdicts is at most 5 %{shared}{apart}{rule}, {condition}."
 
 
 def command(made: Setup) -> str:

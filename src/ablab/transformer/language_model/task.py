@@ -52,7 +52,7 @@ class LanguageModelling(TransformerTask):
     nouns: ClassVar[Nouns] = Nouns("documents", "documents")
     methods: ClassVar[Sequence[str]] = (
         "Seeds are paired: arms share initial weights and batches.",
-        "Weights: chosen on validation.",
+        "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
     modules: ClassVar[Sequence[str]] = (

@@ -53,7 +53,7 @@ class Translation(TransformerTask):
     nouns: ClassVar[Nouns] = Nouns("sentences", "pairs", "target tokens")
     methods: ClassVar[Sequence[str]] = (
         "Seeds are paired: arms share initial weights and batches.",
-        "Weights: chosen on validation.",
+        "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
