@@ -8,7 +8,7 @@ from ablab.judge.document import Document
 from ablab.judge.lines import FollowedLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import alternative
-from ablab.report.figures import ASIDE, COLOURS
+from ablab.report.figures import ASIDE, styles
 from ablab.report.forest import COLUMN_ROWS, column_panels, forests
 from ablab.report.latex import column_figure
 from ablab.report.page import page
@@ -103,11 +103,18 @@ def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
     assert plot.caption.endswith("; open marks: exploratory.")
     assert f"{first.arm} - {first.baseline} exploratory: +" in alternatives(mixed)["forest"]
     assert alternative(aside) == f"Exploratory: {alternative(first)}"
-    registered, apart = charts(mixed)["forest"]["data"]
-    assert (registered["marker"]["color"], apart["marker"]["color"]) == (COLOURS[0], ASIDE)
+    *registered, apart, seeds = charts(mixed)["forest"]["data"]
+    looks = styles(document)
+    assert {one["marker"]["color"] for one in registered} == {
+        looks[claim.arm].colour for claim in others if claim.about == first.about and claim.interval
+    }
+    assert len(seeds["x"]) == sum(len(row.per_seed) for row in plot.rows if row.estimate)
+    assert apart["marker"]["color"] == ASIDE
     assert apart["marker"]["symbol"] == "circle-open"
     assert apart["x"] == [aside.difference]
-    means = [line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o"][::-1]
+    means = [
+        line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o" and line.get_color() != "black"
+    ][::-1]
     assert [line.get_color() == ASIDE for line in means] == [True, *[False] * (len(means) - 1)]
     assert means[0].get_markerfacecolor() == "white"
     assert next(iter(column_panels(mixed).values()))[0].outcome == "exploratory: supported"

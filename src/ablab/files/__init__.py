@@ -137,6 +137,13 @@ FURTHER = (
 """Families that have such scripts, on Linux, macOS and Windows; the first that is installed and has a sign is taken."""
 
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
+"""Colours of Okabe and Ito (2008), distinct under any colour vision.
+
+Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
+"""
+
+
 def save_figure(figure: Any, path: Path, **options: Any) -> None:
     """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each."""
     from matplotlib import rc_context, rcParams
