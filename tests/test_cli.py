@@ -53,6 +53,20 @@ def test_an_unknown_verb(capsys):
     assert err.endswith("; did you mean train?\n")
 
 
+@pytest.mark.parametrize(("verb", "meant"), [("runs", "ls"), ("compare", "diff"), ("trian", "train")])
+def test_a_verb_of_another_tool_leads_to_ours(verb, meant, capsys):
+    assert main([verb]) == 2
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_smoke_runs_are_listed_by_the_word_that_makes_them(tmp_path, capsys):
+    (tmp_path / "smoke" / "runs").mkdir(parents=True)
+    assert main(["ls", "smoke=true", f"outputs={tmp_path}"]) == 0
+    assert main(["ls", f"outputs={tmp_path}/smoke"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second == "no runs"
+
+
 def test_the_package_is_a_command_too(tmp_path):
     done, _ = _process("-m", "ablab", "trian", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -132,7 +133,8 @@ def ls(arguments: Sequence[str]) -> int:
     options = read_words(LsOptions, arguments)
     if options.format == "json" and options.columns is not None:
         raise UserError(f"columns={options.columns}: not with format=json, which has all; allowed: text, csv")
-    found = open_store(options.outputs).runs(options.where)
+    store = open_store(Path(options.outputs) / "smoke" if options.smoke else options.outputs)
+    found = store.runs(options.where)
     listed = listing(found, options.sort, options.limit)
     if options.format == "json":
         say_json(listed)
@@ -147,8 +149,7 @@ def ls(arguments: Sequence[str]) -> int:
         _write_csv(listed.runs, columns, by_id)
         return DONE
     if not listed.runs:
-        every = open_store(options.outputs).runs()
-        Console().say(f"no runs{near_miss([run.values for run in every], options.where)}")
+        Console().say(f"no runs{near_miss([run.values for run in store.runs()], options.where)}")
         return DONE
     _say(listed.runs, columns, by_id, known, is_free=options.columns is None)
     return DONE

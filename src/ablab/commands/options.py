@@ -210,6 +210,8 @@ class LsOptions(Options):
     """largest number of runs to list"""
     format: Literal["text", "json", "csv"] = "text"
     """format of the output; text is cut to fit the terminal, json and csv are not cut"""
+    smoke: bool = False
+    """list the smoke runs, which lie in a store of their own"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

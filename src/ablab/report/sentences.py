@@ -216,9 +216,9 @@ def command(made: Setup) -> str:
 def cost_words(made: Setup) -> str:
     """Return sentences on what the runs cost, and on what a fixed number of seeds would have."""
     spent = made.training_seconds + made.evaluation_seconds
-    words = f"{made.runs} runs took {duration(spent)} of machine time"
+    words = f"{how_many(made.runs, 'run')} took {duration(spent)} of machine time"
     if made.tuning_runs:
-        words += f", and {made.tuning_runs} runs of tuning another {duration(made.tuning_seconds)}"
+        words += f", and {how_many(made.tuning_runs, 'run')} of tuning another {duration(made.tuning_seconds)}"
     if made.fixed_seeds is None:
         return f"{words}."
     each = spent / made.runs

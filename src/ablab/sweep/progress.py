@@ -24,7 +24,7 @@ from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
 from ablab.sweep.launchers.base import Ending, Job, Launcher
 from ablab.tasks.task import written
-from ablab.text import counted, duration
+from ablab.text import counted, duration, how_many
 from ablab.tracking.console import Console
 
 COLOURS = {
@@ -70,7 +70,7 @@ def summary(entries: Sequence[LedgerEntry]) -> Text:
     parts = [(f"{states[state]} {state.value}  ", COLOURS.get(state, "")) for state in State if states[state]]
     left = seconds_left(entries)
     tail = f" about {duration(left)} left" if left else ""
-    return Text.assemble(f"{len(entries)} runs: ", *parts, tail)
+    return Text.assemble(f"{how_many(len(entries), 'run')}: ", *parts, tail)
 
 
 def seconds_left(entries: Sequence[LedgerEntry]) -> float | None:
@@ -182,7 +182,8 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
             seeds.setdefault(cell.arm, []).append(cell.seed)
         arms = [f"{arm}, {'seeds' if len(own) > 1 else 'seed'} {counted(own)}" for arm, own in seeds.items()]
         more = f"; {len(arms) - MOST_ARMS} more arms" if len(arms) > MOST_ARMS else ""
-        yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
+        said = f"{how_many(len(failed), 'run')} failed {failure_line(first)}"
+        yield f"{said}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
 class StudyRun(Strict):
