@@ -303,3 +303,9 @@ def test_a_reader_that_has_enough_is_no_error(words):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 0
+
+
+def test_standard_input_may_be_closed():
+    code = "import sys; from ablab.commands.cli import main; assert sys.stdin is None; main(['ls']); sys.stdin.read()"
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" <&-'], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr

@@ -34,6 +34,8 @@ ELSEWHERE = {"runs": "ls", "list": "ls", "delete": "rm", "compare": "diff", "eva
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code, which is 0 only if the verb did what was asked."""
+    if sys.stdin is None:  # closed (`<&-`): what is opened next would be taken for it
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     wait_politely()
     settle_in()
     words = list(sys.argv[1:] if arguments is None else arguments)
