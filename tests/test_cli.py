@@ -53,9 +53,18 @@ def test_an_unknown_verb(capsys):
     assert err.endswith("; did you mean train?\n")
 
 
-def test_what_other_tools_call_a_verb_leads_to_it(capsys):
-    assert main(["runs"]) == 2
-    assert capsys.readouterr().err == "error: ablab runs: no such verb; did you mean ls?\n"
+@pytest.mark.parametrize(("verb", "meant"), [("runs", "ls"), ("compare", "diff"), ("trian", "train")])
+def test_a_verb_of_another_tool_leads_to_ours(verb, meant, capsys):
+    assert main([verb]) == 2
+    assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_smoke_runs_are_listed_by_the_word_that_makes_them(tmp_path, capsys):
+    (tmp_path / "smoke" / "runs").mkdir(parents=True)
+    assert main(["ls", "smoke=true", f"outputs={tmp_path}"]) == 0
+    assert main(["ls", f"outputs={tmp_path}/smoke"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second == "no runs"
 
 
 def test_the_package_is_a_command_too(tmp_path):
@@ -294,3 +303,9 @@ def test_a_reader_that_has_enough_is_no_error(words):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 0
+
+
+def test_standard_input_may_be_closed():
+    code = "import sys; from ablab.commands.cli import main; assert sys.stdin is None; main(['ls']); sys.stdin.read()"
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" <&-'], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr

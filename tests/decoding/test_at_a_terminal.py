@@ -23,6 +23,18 @@ class _Typed(io.BytesIO):
         return line
 
 
+def test_a_line_that_is_no_text_is_named_and_the_session_goes_on(monkeypatch, capsys):
+    stdin = SimpleNamespace(buffer=io.BytesIO(b"One\n\xff\nTwo\n"), isatty=lambda: True)
+    saved = SimpleNamespace(name="r1", former=None, lowercase=False)
+    monkeypatch.setattr(verb, "find_model", lambda *_: saved)
+    monkeypatch.setattr(verb, "_translator", lambda *_: lambda texts: [[(0.0, text[::-1])] for text in texts])
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert verb.translate(["run=r1", f"outputs={Path()}"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "enO\nowT\n"
+    assert "standard input: line 2 is not UTF-8 (byte 0xff" in shown.err
+
+
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_each_line_is_answered_before_the_next_is_read(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lowercase: bool

@@ -8,8 +8,8 @@ from ablab.judge.document import Document
 from ablab.judge.lines import FollowedLine
 from ablab.report.charts import alternatives, charts
 from ablab.report.drawing import alternative
-from ablab.report.figures import ASIDE, COLOURS
-from ablab.report.forest import column_panels, forests
+from ablab.report.figures import ASIDE, styles
+from ablab.report.forest import COLUMN_ROWS, column_panels, forests
 from ablab.report.latex import column_figure
 from ablab.report.page import page
 from ablab.report.pictures import differences
@@ -70,6 +70,19 @@ def test_claims_about_different_things_have_plots_of_their_own(document):
     ]
 
 
+def test_a_column_has_a_panel_for_each_measure_and_says_what_is_left_out(document):
+    drawable = [claim for claim in document.claims if claim.difference is not None and claim.title == claim.about]
+    panels = column_panels(document)
+    assert len(panels) == len({claim.about for claim in drawable}) > 1
+    assert next(iter(panels)) == document.title
+    assert sum(map(len, panels.values())) == len(drawable) < len(document.claims)
+    assert f" {len(drawable)} of {len(document.claims)} claims." in column_figure(document)
+    assert " claims." not in column_figure(document.model_copy(update={"claims": drawable}))
+    assert f" {COLUMN_ROWS} of {20 * len(drawable)} claims." in column_figure(
+        document.model_copy(update={"claims": drawable * 20})
+    )
+
+
 def test_a_band_is_spoken_of_where_there_is_one(document):
     with_margins, without = (forests(changed(document, {"margin": margin}))["forest"] for margin in (0.5, 0.0))
     assert "grey band" in with_margins.caption
@@ -90,11 +103,18 @@ def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
     assert plot.caption.endswith("; open marks: exploratory.")
     assert f"{first.arm} - {first.baseline} exploratory: +" in alternatives(mixed)["forest"]
     assert alternative(aside) == f"Exploratory: {alternative(first)}"
-    registered, apart = charts(mixed)["forest"]["data"]
-    assert (registered["marker"]["color"], apart["marker"]["color"]) == (COLOURS[0], ASIDE)
+    *registered, apart, seeds = charts(mixed)["forest"]["data"]
+    looks = styles(document)
+    assert {one["marker"]["color"] for one in registered} == {
+        looks[claim.arm].colour for claim in others if claim.about == first.about and claim.interval
+    }
+    assert len(seeds["x"]) == sum(len(row.per_seed) for row in plot.rows if row.estimate)
+    assert apart["marker"]["color"] == ASIDE
     assert apart["marker"]["symbol"] == "circle-open"
     assert apart["x"] == [aside.difference]
-    means = [line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o"][::-1]
+    means = [
+        line for line in drawn(differences(mixed)[0]).lines if line.get_marker() == "o" and line.get_color() != "black"
+    ][::-1]
     assert [line.get_color() == ASIDE for line in means] == [True, *[False] * (len(means) - 1)]
     assert means[0].get_markerfacecolor() == "white"
     assert next(iter(column_panels(mixed).values()))[0].outcome == "exploratory: supported"

@@ -2,12 +2,16 @@
 
 import html
 import re
+from pathlib import Path
 
 import pytest
 
+import ablab
+from ablab.files import COLOURS
 from ablab.judge.document import Document
-from ablab.report.figures import COLOURS, curves, styles
+from ablab.report.figures import curves, styles
 from ablab.report.page import SHAPES, STROKES, page
+from ablab.study.looks import styles_of
 
 LEGEND = re.compile(r'id="chart-([^"]+)".*?<ul class="legend[^"]*">(.*?)</ul>', re.DOTALL)
 ENTRY = re.compile(
@@ -71,3 +75,14 @@ def test_beyond_the_colours_arms_differ_in_dash_or_marker(document):
     names = [f"arm {number}{tuned}" for number in range(4 * len(COLOURS)) for tuned in ("", ", tuned")]
     found = styles(named(document, names))
     assert len(set(found.values())) == len(names)
+
+
+def test_pictures_of_a_sweep_have_the_colours_of_its_report(document):
+    rows = [arm.name for arm in document.arms]
+    assert styles_of(rows) == styles(document)
+    looks = {name: look.on_paper for name, look in styles_of(["a", "b", "a, tuned"]).items()}
+    assert looks["a"]["color"] == looks["a, tuned"]["color"] != looks["b"]["color"]
+    assert looks["a"]["linestyle"] != looks["a, tuned"]["linestyle"]
+    named_colours = re.compile(r"""["']C\d|f["']C\{""")
+    sources = [*Path(ablab.__file__).parent.rglob("*.py")]
+    assert not [path.name for path in sources if named_colours.search(path.read_text(encoding="utf-8"))]

@@ -1,7 +1,11 @@
 """The page in a browser: nothing cut off, charts drawn when looked at, all of it within reach of a keyboard."""
 
+import base64
 import re
+import shutil
+import subprocess
 
+import numpy as np
 import pytest
 
 from ablab.judge.document import Document
@@ -36,12 +40,37 @@ def document(reported):
     return Document.model_validate(reported.data)
 
 
-def test_every_chart_that_can_be_seen_is_drawn_without_scrolling_and_is_on_paper(page, document):
+def test_every_chart_that_can_be_seen_is_drawn_without_scrolling(page, document):
     unfolded = "places.filter((place) => place.getClientRects().length)"
     page.value(DRAWN % f"{unfolded}.length && {unfolded}.every((place) => place.querySelector('.main-svg'))")
     assert page.value("scrollY") == 0
-    page.call("Page.printToPDF")  # raises the browser's own events of printing
-    assert page.value("places.every((place) => place.querySelector('.main-svg'))")
+
+
+def test_a_page_printed_before_it_has_loaded_has_all_its_charts_and_goes_on(page, reported, document):
+    drawn = "document.querySelectorAll('.chart .main-svg:first-of-type').length"
+    at_once = f"dispatchEvent(new Event('beforeprint')); globalThis.printed = {drawn};"
+    early = page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source=f"addEventListener('DOMContentLoaded', () => {{ {at_once} dispatchEvent(new Event('afterprint')); }})",
+    )
+    page.open(reported.folder / "report.html")
+    page.call("Page.removeScriptToEvaluateOnNewDocument", **early)
+    assert page.value("printed") == len(charts(document))
+    widths = "places.map((place) => [place.clientWidth, place.querySelector('.main-svg').clientWidth])"
+    assert all(chart == pytest.approx(place, abs=2) for place, chart in page.value(widths) if place)
+
+
+@pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="no pdftoppm here")
+def test_no_printed_page_is_nearly_empty(page, reported, tmp_path):
+    page.open(reported.folder / "report.html")
+    (tmp_path / "page.pdf").write_bytes(
+        base64.b64decode(page.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)["data"])
+    )
+    subprocess.run(["pdftoppm", "-gray", "-r", "20", "page.pdf", "page"], cwd=tmp_path, check=True)
+    for path in sorted(tmp_path.glob("*.pgm")):
+        _, width, height, _, pixels = path.read_bytes().split(maxsplit=4)
+        inked = np.frombuffer(pixels, np.uint8).reshape(int(height), int(width)).min(1) < 200
+        assert np.ptp(np.flatnonzero(inked)) > int(height) / 4, path.name
 
 
 def test_a_chart_of_a_folded_section_is_drawn_when_it_is_opened(page, document):
@@ -73,8 +102,9 @@ def test_on_paper_tables_keep_their_heads_and_buttons_go(page):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_cut_off(page, width):
+def test_nothing_is_cut_off(page, width, reported):
     page.show(width)
+    page.open(reported.folder / "report.html")
     page.value("open_all()")
     assert page.value("document.documentElement.scrollWidth") <= width
     beyond = "(place) => place.scrollWidth > place.clientWidth + 1"
@@ -169,22 +199,3 @@ def test_a_script_that_fails_would_be_noticed(browser):
     browser.value("setTimeout(() => nonsense(), 0); new Promise((go) => setTimeout(go, 50))")
     assert browser.said
     browser.said.clear()
-
-
-def test_a_page_that_is_printed_before_it_is_unpacked_has_its_charts(browser, reported, page, tmp_path):
-    never = (
-        "globalThis.DecompressionStream = class { readable = new ReadableStream(); writable = new WritableStream(); };"
-    )
-    added = browser.call("Page.addScriptToEvaluateOnNewDocument", source=never)
-    try:
-        browser.open(reported.folder / "report.html")
-        assert browser.value("globalThis.Plotly === undefined")
-        browser.call("Page.printToPDF", preferCSSPageSize=True)
-        assert browser.value("drawn.size === places.length")
-        assert browser.value("places.every((place) => place.querySelector('svg.main-svg'))")
-        shown = "places.filter((place) => place.getClientRects().length)"
-        wait = "new Promise((go) => setTimeout(go, 50))"
-        apart = f"{shown}.every((one) => Math.abs(one._fullLayout.width - one.clientWidth) < 1)"
-        assert browser.value(f"{wait}.then(() => {apart})"), "on the screen they are as wide as before"
-    finally:
-        browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])

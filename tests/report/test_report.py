@@ -96,7 +96,7 @@ def test_figures_agree_across_all_renderings(reported):
         written = {part.replace("&lt;", "<").replace("&#39;", "'").strip() for part in parts} | {""}
         for row in table.rows:
             assert set(row) <= in_markdown
-            assert " & ".join(map(escaped, row)) in latex
+            assert " & ".join(map(escaped, row)) in latex.replace("~", " ").replace(r"\allowbreak{}", "")
             assert set(row) <= written
     stamp = f"register {document.stamp}"
     assert all(stamp in text for text in (page, latex, markdown, reported.out))
@@ -141,7 +141,7 @@ def test_a_study_that_adds_seeds_says_what_a_fixed_design_would_have_cost(report
 
 def test_it_says_where_lower_is_better(reported):
     said = [method for method in reported.data["methods"] if method.startswith("Lower")]
-    assert said == ["Lower is better: decoder layers at a fall of 5 BLEU."]  # of a claim; the metric is BLEU
+    assert said == ["Lower is better for decoder layers at a fall of 5 BLEU."]  # of a claim; the metric is BLEU
 
 
 def test_the_page_needs_nothing_from_outside(reported):
@@ -273,7 +273,7 @@ def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
     document = document_of(of_study(study), 1000)
     assert document.effects == []
     assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design have diverged runs"]
-    assert any(said.startswith("Arms with diverged runs are compared by ranks") for said in document.methods)
+    assert any(said.startswith("Diverged arms were compared by ranks") for said in document.methods)
 
 
 def test_more_seeds_are_advised_only_where_a_claim_is_open(reported):

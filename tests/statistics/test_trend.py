@@ -112,7 +112,7 @@ def test_a_baseline_that_grows_slower_is_named_with_its_size(order):
     assert line.change == pytest.approx(1.05 ** (len([r for a in selection.arms for r in a.runs]) - 1) - 1, rel=0.1)
     assert drifted(line).startswith("time of a run of old drifted by +")
     (told,) = on_drift([line])
-    assert told.startswith("Over the order of the runs, the baseline changed: time of a run +")
+    assert told.startswith("The baseline changed over the order of the runs: time of a run +")
 
 
 def test_costs_of_arms_that_ran_at_other_times_are_refused_where_the_baseline_drifted():

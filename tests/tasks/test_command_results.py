@@ -413,7 +413,7 @@ def test_the_time_of_a_run_may_be_the_metric_and_ends_when_the_command_does(fold
     report = json.loads(Path("outputs/reports/lr/report.json").read_text())
     assert (report["metric"], report["unit"]) == ("seconds", "s")
     assert [line["title"] for line in report["drift"]] == ["time of a run"]
-    assert any(line.startswith("Over the order of the runs, the baseline changed: ") for line in report["methods"])
+    assert any(line.startswith("The baseline changed over the order of the runs: ") for line in report["methods"])
     assert report["claims"][0]["about"] == "time of a run"
 
 

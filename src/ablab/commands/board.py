@@ -20,7 +20,7 @@ from ablab.commands.diff import Pair, difference
 from ablab.commands.ls import Listed, listing
 from ablab.commands.options import BoardOptions
 from ablab.errors import DONE, UserError
-from ablab.files import COLOURS, colour_of, read_json
+from ablab.files import COLOURS, read_json
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.registry import known_scores
 from ablab.tasks.verbs import read_words
@@ -178,7 +178,7 @@ def figure(curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> di
     for (name, rows), number in zip(curves.items(), range(len(curves)), strict=True):
         points = [(row["step"], row[metric]) for row in rows if row.get(metric) is not None]
         steps, values = zip(*points, strict=True) if points else ((), ())
-        line = {"color": colour_of(number), "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
+        line = {"color": COLOURS[number % len(COLOURS)], "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
         traces.append({"type": "scatter", "mode": "lines+markers", "name": name, "x": steps, "y": values, "line": line})
     axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": metric}}}
     # What a reader has zoomed into stays while curves grow.

@@ -28,8 +28,14 @@ from ablab.text import shortened, visible
 HELP = ("-h", "--help")
 
 
+ELSEWHERE = {"runs": "ls", "list": "ls", "delete": "rm", "compare": "diff", "eval": "report", "plan": "study"}
+"""Verbs of other tools, and what they are called here."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code, which is 0 only if the verb did what was asked."""
+    if sys.stdin is None:  # closed (`<&-`): what is opened next would be taken for it
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     wait_politely()
     settle_in()
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -57,9 +63,8 @@ def _verb(verb: str = "", *rest: str) -> int:
             print(version(), flush=True)  # noqa: T201
             return DONE
         if verb not in VERBS:
-            if verb in ELSEWHERE:
-                raise UserError(f"ablab {verb}: no such verb; did you mean {ELSEWHERE[verb]}?")
-            raise UserError(f"ablab {verb}: no such verb; {choices(verb, VERBS)}")
+            meant = f"allowed: {', '.join(sorted(VERBS))}; did you mean {ELSEWHERE.get(verb)}?"
+            raise UserError(f"ablab {verb}: no such verb; {meant if verb in ELSEWHERE else choices(verb, VERBS)}")
         if any(word in HELP for word in rest):
             from ablab.commands.help import page
 

@@ -133,7 +133,7 @@ def ls(arguments: Sequence[str]) -> int:
     options = read_words(LsOptions, arguments)
     if options.format == "json" and options.columns is not None:
         raise UserError(f"columns={options.columns}: not with format=json, which has all; allowed: text, csv")
-    store = open_store(Path(options.outputs, "smoke") if options.smoke else options.outputs)
+    store = open_store(Path(options.outputs) / "smoke" if options.smoke else options.outputs)
     found = store.runs(options.where)
     listed = listing(found, options.sort, options.limit)
     if options.format == "json":

@@ -213,7 +213,7 @@ class LsOptions(Options):
     format: Literal["text", "json", "csv"] = "text"
     """format of the output; text is cut to fit the terminal, json and csv are not cut"""
     smoke: bool = False
-    """true: the store of smoke runs, which lies in the other one"""
+    """list the smoke runs, which lie in a store of their own"""
     outputs: str = "outputs"
     """folder of all runs and studies"""
 

@@ -16,7 +16,7 @@ from ablab.store.stamps import TRAILER, write_stamp
 from ablab.study.definition import define
 from ablab.study.loop import ledger_of
 from ablab.tasks.verbs import split_words
-from ablab.text import program
+from ablab.text import how_many, program
 from ablab.tracking.console import Console
 
 
@@ -55,7 +55,8 @@ def pack(arguments: Sequence[str]) -> int:
     if options.text and not selection.folder.is_dir():
         console.say(f"It holds no report: none was written yet; {program('report')} writes one")
     size = path.stat().st_size
-    console.say(f"{len(index.runs)} runs, {len(index.files)} files, {size / 1e6:.1f} MB, register {index.stamp}")
+    held = f"{how_many(len(index.runs), 'run')}, {how_many(len(index.files), 'file')}"
+    console.say(f"{held}, {size / 1e6:.1f} MB, register {index.stamp}")
     console.say(f"Anyone can check it: ablab verify archive={path.name}")
     if index.stamp is not None:
         for line_to_type in _ways_to_stamp(path, index.stamp):

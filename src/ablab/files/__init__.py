@@ -138,15 +138,10 @@ FURTHER = (
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Colours of pictures: those of Okabe and Ito (2008), distinct under any colour vision.
+"""Colours of Okabe and Ito (2008), distinct under any colour vision.
 
 Brown and grey replace their yellow and black, which are hard to see on a light or a dark page.
 """
-
-
-def colour_of(number: int) -> str:
-    """Return the colour of the arm, run or curve with this number; after eight they begin again."""
-    return COLOURS[number % len(COLOURS)]
 
 
 def save_figure(figure: Any, path: Path, **options: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.judge.document import Document, Exhibits, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.judge.lines import EXPLORATORY
-from ablab.report.figures import ASIDE, COLOURS, curves, facets, heat_maps, styles
+from ablab.report.figures import curves, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
 LABEL = 28
@@ -29,8 +29,9 @@ def _forest(plot: Forest) -> dict[str, Any]:
     """Return a forest plot: differences with their intervals, the first row on top."""
     rows = plot.rows[::-1]
     shown = [(place, row, row.estimate) for place, row in enumerate(rows) if row.estimate]
-    kinds = [[one for one in shown if one[1].is_exploratory == is_aside] for is_aside in (False, True)]
-    data = [_points(kind, is_aside=is_aside) for kind, is_aside in zip(kinds, (False, True), strict=True) if kind]
+    kinds = dict.fromkeys((row.is_exploratory, row.colour) for row in plot.rows if row.estimate)
+    data = [_points([one for one in shown if (one[1].is_exploratory, one[1].colour) == kind]) for kind in sorted(kinds)]
+    data += [_seeds(rows)]
     layout = {
         "height": 150 + 46 * len(rows),
         "title": {"text": plot.title},
@@ -49,9 +50,17 @@ def _forest(plot: Forest) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _points(shown: Sequence[tuple[int, ForestRow, Estimate]], *, is_aside: bool) -> dict[str, Any]:
-    """Return the differences of rows at their places, with their intervals; open where they are exploratory."""
-    colour = ASIDE if is_aside else COLOURS[0]
+def _seeds(rows: Sequence[ForestRow]) -> dict[str, Any]:
+    """Return the circles of the seeds, above the means."""
+    at = [(one.difference, place + 0.22) for place, row in enumerate(rows) if row.estimate for one in row.per_seed]
+    x, y = [x for x, _ in at], [y for _, y in at]
+    look = {"size": 6, "color": "#7F7F7F", "symbol": "circle-open"}
+    return {"type": "scatter", "mode": "markers", "x": x, "y": y, "marker": look, "hoverinfo": "x", "showlegend": False}
+
+
+def _points(shown: Sequence[tuple[int, ForestRow, Estimate]]) -> dict[str, Any]:
+    """Return the differences of rows of a colour at their places; open where they are exploratory."""
+    is_aside, colour = shown[0][1].is_exploratory, shown[0][1].colour
     return {
         "type": "scatter",
         "mode": "markers",

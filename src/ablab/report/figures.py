@@ -1,56 +1,22 @@
-"""Styles of the arms, and their lines and matrices as Plotly data. The page decides the colours of matrices."""
+"""The lines and matrices of the arms as Plotly data. The page decides the colours of matrices."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ablab.files import COLOURS as COLOURS
 from ablab.judge.document import Document, Facets, LineOf, Matrices, MatrixOf, Series
-from ablab.study.study import names_of
-from ablab.study.tuning import TUNED
+from ablab.study.looks import Style, styles_of
 
 ASIDE = "#7A4FA3"
 """Colour of what is exploratory, whose marks are open and lines dashed."""
-
-DASHES = ("solid", "dash", "dot", "dashdot")
-
-MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross", "star")
 
 MOST_MARKED = 30
 """Points of a line that all bear its marker; of more, some that are spread evenly do."""
 
 
-class Style(NamedTuple):
-    """Colour, dash and marker of an arm, by Plotly's names."""
-
-    colour: str
-    dash: str
-    marker: str
-
-
 def styles(document: Document) -> dict[str, Style]:
-    """Return the style of each arm, the same in every picture.
-
-    An arm, its tuned form and the names united with it have one colour, and differ in dash and marker. Eight arms
-    differ in colour; of more, those of one colour differ in dash or marker.
-    """
-    families: dict[str, dict[str, None]] = {}
-    for arm in document.arms:
-        own = names_of(arm.name)
-        families.setdefault(own[0].removesuffix(TUNED), {}).update(dict.fromkeys(own))
-    found = {
-        name: _style(number, variant)
-        for number, names in enumerate(families.values())
-        for variant, name in enumerate(names)
-    }
-    return found | {arm.name: found[names_of(arm.name)[0]] for arm in document.arms}
-
-
-def _style(number: int, variant: int) -> Style:
-    """Return the style of a variant of an arm: two are alike only beyond 32 arms or 8 variants."""
-    count = len(COLOURS)
-    turn = number + number // count + variant
-    return Style(COLOURS[number % count], DASHES[turn % len(DASHES)], MARKERS[(number + variant) % len(MARKERS)])
+    """Return the style of each arm, the same in every picture."""
+    return styles_of([arm.name for arm in document.arms])
 
 
 def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:

@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ablab.files import COLOURS
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine, SeedDifference, Span, interval_text
+from ablab.report.figures import ASIDE, styles
 from ablab.report.plain_words import spoken, spoken_pair
 from ablab.report.tables import differences_by_effect
+from ablab.study.looks import Style
 from ablab.text import signed
 
 COLUMN_ROWS = 14
@@ -28,7 +31,7 @@ class ForestRow(NamedTuple):
 
     `outcome`: a verdict, or why there is no estimate on this scale. `margin`: 0 where none is claimed. `published`:
     ranges. `is_judged`: the interval is the one at which a claim is judged; while its runs are awaited, it is a plain
-    one.
+    one. `colour`: that of its arm.
     """
 
     name: str
@@ -41,6 +44,7 @@ class ForestRow(NamedTuple):
     published: Sequence[tuple[float, float]] = ()
     is_judged: bool = False
     is_exploratory: bool = False
+    colour: str = COLOURS[0]
 
     @property
     def estimate(self) -> Estimate | None:
@@ -80,14 +84,15 @@ def forests(document: Document) -> dict[str, Forest]:
     about: dict[str, list[ClaimLine]] = {}
     for claim in sorted(document.claims, key=lambda claim: claim.metric != document.metric):
         about.setdefault(claim.about, []).append(claim)
-    shown = [plot for claims in about.values() if (plot := _of_claims(claims)) is not None]
+    looks = styles(document)
+    shown = [plot for claims in about.values() if (plot := _of_claims(claims, looks)) is not None]
     if document.title not in {plot.about for plot in shown} and (plot := _of_arms(document)) is not None:
         shown.append(plot)
     return {"forest" if number == 1 else f"forest_{number}": plot for number, plot in enumerate(shown, 1)}
 
 
-def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
-    rows = [_claimed(claim) for claim in claims]
+def _of_claims(claims: Sequence[ClaimLine], looks: Mapping[str, Style]) -> Forest | None:
+    rows = [_claimed(claim, looks) for claim in claims]
     levels = sorted(100 * row.estimate.span.level for row in rows if row.estimate)
     if not levels:
         return None
@@ -98,14 +103,23 @@ def _of_claims(claims: Sequence[ClaimLine]) -> Forest | None:
     band = (
         "; the grey band is the margin within which a difference does not matter" if any(r.margin for r in rows) else ""
     )
+    seeds = "; circles: seeds" if any(row.per_seed for row in rows) else ""
     aside = "; open marks: exploratory" if any(row.is_exploratory for row in rows) else ""
     unit = next(claim.unit for claim in claims if claim.title == claim.about)
-    return Forest(claims[0].about, unit, f"{caption}{band}{aside}.", rows)
+    return Forest(claims[0].about, unit, f"{caption}{band}{seeds}{aside}.", rows)
 
 
 def _of_arms(document: Document) -> Forest | None:
+    looks = styles(document)
     rows = [
-        ForestRow(line.arm, line.difference, line.interval, document.digits, (line.refused or "").partition(" (")[0])
+        ForestRow(
+            line.arm,
+            line.difference,
+            line.interval,
+            document.digits,
+            (line.refused or "").partition(" (")[0],
+            colour=_colour(line.arm, looks),
+        )
         for line in document.differences
     ]
     if not any(row.estimate for row in rows):
@@ -119,7 +133,7 @@ def _of_arms(document: Document) -> Forest | None:
     return Forest(document.title, document.unit, f"{caption}.", rows)
 
 
-def _claimed(claim: ClaimLine) -> ForestRow:
+def _claimed(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
     """Return the row of a claim; without an estimate where it was judged by shares of failures or ranks, which have
     another scale.
     """
@@ -133,7 +147,9 @@ def _claimed(claim: ClaimLine) -> ForestRow:
         claim.digits,
         claim.verdict,
         claim.margin,
+        claim.per_seed,
         is_exploratory=claim.exploratory is not None,
+        colour=_colour(claim.arm, looks, claim.exploratory),
     )
 
 
@@ -150,39 +166,41 @@ MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
 
 
 def column_panels(document: Document) -> dict[str, list[ForestRow]]:
-    """Return the rows of a column's figure by measure, the report's metric first.
-
-    They are those of the claims that can be drawn, else those of all arms.
+    """Return the rows of a column's figure by measure, the report's metric first: those of all claims that can be
+    drawn, else those of all arms; as many as fit.
     """
     claims = [claim for claim in document.claims if claim.difference is not None and claim.title == claim.about]
-    panels: dict[str, list[ForestRow]] = {}
-    for claim in sorted(claims, key=lambda claim: claim.metric != document.metric):
-        panels.setdefault(_in(claim.about, claim.unit), []).append(_spoken_claim(claim))
+    claims.sort(key=lambda claim: claim.metric != document.metric)
+    looks, panels = styles(document), dict[str, list[ForestRow]]()
+    for claim in claims[:COLUMN_ROWS]:
+        panels.setdefault(_in(claim.about, claim.unit), []).append(_spoken_claim(claim, looks))
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
-    if panels or not lines:
-        return panels
-    of_arms = [
-        ForestRow(spoken(one.arm), one.difference, one.interval, document.digits, "", per_seed=one.per_seed)
-        for one in lines
-    ]
-    return {_in(document.title, document.unit): of_arms}
+    return panels or {
+        _in(document.title, document.unit): [
+            ForestRow(
+                spoken(one.arm),
+                one.difference,
+                one.interval,
+                document.digits,
+                "",
+                per_seed=one.per_seed,
+                colour=_colour(one.arm, looks),
+            )
+            for one in lines[:COLUMN_ROWS]
+        ]
+    }
 
 
-def fitting(panels: Mapping[str, Sequence[ForestRow]]) -> dict[str, Sequence[ForestRow]]:
-    """Return the panels with as many of their first rows as a column has room for."""
-    left, found = COLUMN_ROWS, {}
-    for about, rows in panels.items():
-        if rows[:left]:
-            found[about] = rows[:left]
-        left = max(0, left - len(rows))
-    return found
+def _colour(name: str, looks: Mapping[str, Style], exploratory: str | None = None) -> str:
+    """Return the colour of an arm, unless what is said of it is exploratory. A sum of arms has that of the first."""
+    return ASIDE if exploratory is not None else looks[name].colour if name in looks else COLOURS[0]
 
 
 def _in(about: str, unit: str) -> str:
     return about if not unit or about.endswith(unit) else f"{about} ({unit})"
 
 
-def _spoken_claim(claim: ClaimLine) -> ForestRow:
+def _spoken_claim(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
     arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
     name = f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
     return ForestRow(
@@ -196,6 +214,7 @@ def _spoken_claim(claim: ClaimLine) -> ForestRow:
         published_differences(claim),
         is_judged=claim.interval is not None and (claim.outcome != "provisional" or claim.followed is not None),
         is_exploratory=claim.exploratory is not None,
+        colour=_colour(claim.arm, looks, claim.exploratory),
     )
 
 

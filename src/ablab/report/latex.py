@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 from typing import Any
 
 from ablab.errors import is_installed
@@ -13,7 +12,7 @@ from ablab.judge.document import Document
 from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.columns import ReportTable
-from ablab.report.forest import MARKS, column_panels, fitting
+from ablab.report.forest import MARKS, column_panels
 from ablab.report.pictures import DRAWS, Picture, curves, differences
 from ablab.report.plain_words import plain_words, spoken
 from ablab.report.tables import arms_by_effect, levels, tables
@@ -70,72 +69,75 @@ def _item(document: Document, claim: ClaimLine) -> str:
     return f"\\item {{}}\\textbf{{{said}}} {breakable(claim.judged + exploratory_words(claim))}"
 
 
-LONGEST, WIDEST = 30, 703
-"""Maximum rows of a LaTeX table, and its width in points: longer and wider ones would run off the page."""
+PAGE, PAGE_LINES = 703, 30
+"""Points: the width of a wide page; and the lines of a table that leave space for its caption."""
+
+SIZES = (("footnotesize", 4.4), ("scriptsize", 3.9))
+"""Sizes of letters, 8 and 7 points, and how wide one is."""
+
+WHOLE, MOST_BROKEN = 15, 9
+"""Characters of cells that stay on one line; and the most lines that longer ones are given."""
 
 
 def _parts(table: ReportTable) -> Iterator[ReportTable]:
-    for columns in _that_fit(table):
-        is_first = columns[:2] in ([0], [0, 1])
-        for begun in range(0, len(table.rows), LONGEST):
-            more = ["", *([] if is_first else ["continued"]), *([f"from row {begun + 1}"] if begun else [])]
-            numbers = [*([] if is_first else [f"column-{columns[1] + 1}"]), *([str(begun + 1)] if begun else [])]
-            yield replace(
-                table,
-                key="-".join([table.key, *numbers]),
-                title=table.title + ", ".join(more),
-                columns=[table.columns[place] for place in columns],
-                rows=[[row[place] for place in columns] for row in table.rows[begun : begun + LONGEST]],
-                left=sum(place < table.left for place in columns),
-            )
+    """Split a table that would run off the page."""
+    _, widths = _widths(table)
+    begun, filled = 0, 0
+    for end, row in enumerate([*table.rows, None]):
+        lines = 0 if row is None else max(-(-len(cell) // width) for cell, width in zip(row, widths, strict=True)) or 1
+        if row is None or (filled + lines > PAGE_LINES and end > begun):
+            more = "" if not begun else f", from row {begun + 1}"
+            key = table.key + (f"-{begun + 1}" if begun else "")
+            yield replace(table, key=key, title=f"{table.title}{more}", rows=table.rows[begun:end])
+            begun, filled = end, 0
+        filled += lines
 
 
-def _that_fit(table: ReportTable) -> list[list[int]]:
-    """Return the columns of each part of a table: the first, and as many of the others as a page has room for."""
-    widths = [
-        BROKEN[name] * 2.845 if name in BROKEN else LETTER * max(map(len, (name, *(row[place] for row in table.rows))))
-        for place, name in enumerate(table.columns)
-    ]
-    parts, left = [[0]], WIDEST - widths[0] - BESIDE
-    for place in range(1, len(widths)):
-        if widths[place] + BESIDE > left and len(parts[-1]) > 1:
-            parts.append([0])
-            left = WIDEST - widths[0] - BESIDE
-        parts[-1].append(place)
-        left -= widths[place] + BESIDE
-    return parts
+def _widths(table: ReportTable) -> tuple[str, list[int]]:
+    """Return the size of letters, and of each column the width in letters with which long cells need fewest lines."""
+    columns = list(zip(table.columns, *table.rows, strict=True))
+    for size, letter in SIZES:
+        for lines in range(1, MOST_BROKEN + 1):
+            widths = [_width(cells, lines) for cells in columns]
+            if letter * sum(widths) + APART * len(widths) <= PAGE:
+                return size, widths
+    return size, widths
 
 
-LETTER, BESIDE = 3.9, 12
-"""Points: of a letter in footnotesize on average, and between two columns."""
+def _width(cells: Sequence[str], lines: int) -> int:
+    longest = max(map(len, cells))
+    pieces = (piece for cell in cells for piece in re.split(rf" (?!{END})|\0", _broken(cell)))
+    return max(longest if longest <= WHOLE else max(map(len, pieces)), -(-longest // lines))
 
-BROKEN = {"claim": 60, "notes": 45, "published": 45}
-"""Columns that hold sentences, and their widths in mm: on one line they would leave no room for the rest."""
+
+END = r"[^\s\[]+\]"
+"""The end of an interval, which stays on one line with its begin."""
 
 
-def _column(table: ReportTable, number: int) -> str:
-    if width := BROKEN.get(table.columns[number]):
-        return f">{{\\raggedright\\arraybackslash}}p{{{width}mm}}"
-    return "l" if number < table.left else "r"
+def _column(table: ReportTable, number: int, width: int, letter: float) -> str:
+    is_left = number < table.left
+    if max(len(table.columns[number]), *(len(row[number]) for row in table.rows)) <= width:
+        return "l" if is_left else "r"
+    return f">{{\\ragged{'right' if is_left else 'left'}\\arraybackslash}}p{{{letter * width:.0f}pt}}"
 
 
 def _table(document: Document, table: ReportTable) -> str:
-    columns = "".join(_column(table, number) for number in range(len(table.columns)))
+    size, widths = _widths(table)
+    columns = "".join(_column(table, number, width, dict(SIZES)[size]) for number, width in enumerate(widths))
     caption = [f"{document.name}: {table.title.lower()}."]
     if table.key == "arms":
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):
         caption += [f"{words}." for words in document.custody]
     content = [
-        "\\centering\\footnotesize",
-        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        f"\\centering\\{size}\\setlength{{\\tabcolsep}}{{{APART / 2:g}pt}}",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",
-        _row(map(escaped, table.columns)),
+        _row(map(breakable, table.columns)),
         "\\midrule",
-        *(_row(map(escaped, row)) for row in table.rows),
+        *(re.sub(rf" (?={END})", "~", _row(map(breakable, row))) for row in table.rows),
         "\\bottomrule",
-        "\\end{tabular}}",
+        "\\end{tabular}",
     ]
     return _float("table", content, escaped(" ".join(caption)), f"{label(document.name)}-{table.key}")
 
@@ -203,13 +205,13 @@ def column_table(document: Document) -> str:
 def column_figure(document: Document) -> str:
     """Return the figure of `column_figure.pdf`; empty where there is nothing to draw."""
     panels = column_panels(document)
-    if not panels or not is_installed(DRAWS):
+    rows = [row for panel in panels.values() for row in panel]
+    if not rows or not is_installed(DRAWS):
         return ""
-    shown = fitting(panels)
-    rows, every = (sum(map(len, each.values())) for each in (shown, panels))
-    marks = [words for words, is_drawn in MARKS if any(map(is_drawn, chain(*shown.values())))]
-    first = f" The first {rows} of {every}." if every > rows else ""
-    caption = f"Differences in {', in '.join(shown)}: {'; '.join(marks)}.{first}{_notes(document)}"
+    marks = [words for words, is_drawn in MARKS if any(map(is_drawn, rows))]
+    every = len(document.claims or document.differences)
+    some = f" {len(rows)} of {how_many(every, 'claim' if document.claims else 'difference')}." * (len(rows) < every)
+    caption = f"Differences in {' and in '.join(panels)}: {'; '.join(marks)}.{some}{_notes(document)}"
     content = ["\\centering", "\\includegraphics[width=\\columnwidth]{column_figure.pdf}"]
     return _float("figure", content, breakable(caption), label(document.name), "[t]") + "\n"
 
@@ -217,8 +219,8 @@ def column_figure(document: Document) -> str:
 def column_methods(document: Document) -> str:
     """Return a paragraph on the statistics, with the signatures of the scores and the stamp of the register."""
     signatures = [f"The signature of {name} is {signature}." for name, signature in document.signatures.items()]
-    stamps = [f"The stamp of these results is {words}." for words in document.custody]
-    sentences = map(breakable, [*document.methods, *signatures, *stamps, _notes(document).strip()])
+    custody = [f"Custody of the results: {words}." for words in document.custody]
+    sentences = map(breakable, [*document.methods, *signatures, *custody, _notes(document).strip()])
     return "\n".join(["\\paragraph{Statistics.}\\begin{sloppypar}", *sentences, "\\end{sloppypar}", ""])
 
 
@@ -307,8 +309,13 @@ def escaped(text: str) -> str:
 
 def breakable(text: str) -> str:
     """Escape, and allow a line to break within long words, which would stick out of a narrow column."""
+    return "\\allowbreak{}".join(map(escaped, _broken(text).split("\0")))
+
+
+def _broken(text: str) -> str:
+    """Return the text with zero bytes where its long words may break."""
     words = [re.sub(r"([|:=,_/]|[.-](?!\d))(?=[\w.+-])", "\\1\0", w) if len(w) > LONG else w for w in text.split(" ")]
-    return "\\allowbreak{}".join(escaped(part) for part in " ".join(words).split("\0"))
+    return " ".join(words)
 
 
 def label(name: str) -> str:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ablab.errors import is_installed
-from ablab.files import save_figure
+from ablab.files import COLOURS, save_figure
 from ablab.files.disk import replacing
 from ablab.judge.document import Document, Series
-from ablab.report.figures import ASIDE, COLOURS, MARKERS, MOST_MARKED, Style, styles
-from ablab.report.forest import Forest, ForestRow, column_panels, fitting, forests, wrapped
+from ablab.report.figures import MOST_MARKED, styles
+from ablab.report.forest import Forest, ForestRow, column_panels, forests, wrapped
+from ablab.study.looks import Style
 from ablab.tasks.registry import known_tasks
 
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ MOST_ROWS, MOST_LINES = 40, 16
 """Maximum rows of a forest plot, and lines of a picture of curves. More is unreadable on paper; the page is
 interactive.
 """
-
-DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
-"""Matplotlib's line styles by Plotly's names."""
-
-POINTS = dict(zip(MARKERS, ("o", "s", "D", "^", "X", "v", "P", "*"), strict=True))
-"""Its markers, by Plotly's names."""
 
 LOOK = {
     "font.size": 9,
@@ -44,7 +39,7 @@ COLUMN_WIDTH = 3.03
 """Inches: a column of ACL's style."""
 
 ROW, LINE, AXIS = 0.34, 0.13, 0.45
-"""Inches: height of a row in a column, of a line of its name, and of the axis below a panel."""
+"""Inches: height of a row in a column, of a line of its name, and of an axis below its rows with what it measures."""
 
 COLUMN_LOOK = {
     "font.size": 7.5,
@@ -140,7 +135,8 @@ def _draw_forest(plot: Forest, axes: "Axes") -> None:
         if row.margin:
             _draw_margin(axes, row.margin, place, ON_PAGE)
         if row.estimate is not None:
-            _draw_interval(axes, row, place, ON_PAGE)
+            _draw_interval(axes, row, place - 0.12 * bool(row.per_seed), ON_PAGE)
+            _draw_seeds(axes, row, place + 0.2)
         axes.text(1.02, place, _told(row), va="center", fontsize="small", transform=axes.get_yaxis_transform())
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [_named(row) for row in reversed(rows)], parse_math=False)
@@ -156,14 +152,10 @@ def _draw_margin(axes: "Axes", margin: float, place: float, strokes: Strokes) ->
     axes.barh(place, 2 * margin, left=-margin, height=strokes.band, color="0.9", zorder=0)
 
 
-def _colour(row: ForestRow) -> str:
-    return ASIDE if row.is_exploratory else COLOURS[0]
-
-
 def _draw_interval(axes: "Axes", row: ForestRow, place: float, strokes: Strokes) -> None:
     """Draw the difference of a row on its interval, if it has one: open and dashed where it is exploratory."""
     assert row.difference is not None, "no row without is drawn"
-    colour, span = _colour(row), row.interval
+    colour, span = row.colour, row.interval
     if span is not None:
         dashes = "dashed" if row.is_exploratory else "solid"
         axes.hlines(place, span.low, span.high, color=colour, linewidth=strokes.line, linestyle=dashes)
@@ -199,10 +191,8 @@ def _curves(series: Series, looks: dict[str, Style]) -> Picture:
 def _draw_curves(series: Series, looks: dict[str, Style], axes: "Axes") -> None:
     for line in series.lines:
         look = looks[line.arm]
-        marks: dict[str, Any] = {"marker": POINTS[look.marker], "markersize": 3}
-        marks["markevery"] = -(-len(line.x) // MOST_MARKED)
-        dashes = DASHES[look.dash] if series.is_joined else ""
-        axes.plot(line.x, line.mean, dashes, color=look.colour, linewidth=1.4, **marks)
+        marks = {**look.on_paper, "markevery": -(-len(line.x) // MOST_MARKED)}
+        axes.plot(line.x, line.mean, linewidth=1.4, **{**marks, **({} if series.is_joined else {"linestyle": ""})})
         if line.low != line.high:
             axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=0.15, linewidth=0)
     if series.is_log:
@@ -227,21 +217,22 @@ def _columns(names: Sequence[str]) -> int:
 
 def write_column_picture(document: Document, folder: Path) -> None:
     """Write `column_figure.pdf`, if there is anything to draw. Equal reports give equal files."""
-    panels = fitting(column_panels(document))
+    panels = {about: rows for about, rows in column_panels(document).items() if rows}
     if not panels or not is_installed(DRAWS):
         return
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    heights = {about: [ROW + LINE * _lines(_label(row)) for row in rows] for about, rows in panels.items()}
-    whole = left = sum(AXIS + sum(each) for each in heights.values())
+    heights = [[ROW + LINE * _lines(_label(row)) for row in rows] for rows in panels.values()]
+    top = total = sum(AXIS + sum(of_panel) for of_panel in heights)
     with rc_context(COLUMN_LOOK):
-        figure = Figure(figsize=(COLUMN_WIDTH, whole))
-        for about, rows in panels.items():
-            left -= AXIS + sum(heights[about])
-            axes = figure.add_axes((0.02, (left + 0.8 * AXIS) / whole, 0.96, sum(heights[about]) / whole))
-            _draw_column(axes, rows, heights[about])
+        figure = Figure(figsize=(COLUMN_WIDTH, total))
+        for (about, rows), of_panel in zip(panels.items(), heights, strict=True):
+            drawn_high = sum(of_panel)
+            axes = figure.add_axes((0.02, (top - drawn_high - 0.04) / total, 0.96, drawn_high / total))
+            _draw_column(axes, rows, of_panel)
             axes.set_xlabel(f"Difference in {about}", labelpad=2)
+            top -= AXIS + drawn_high
         with replacing(folder / "column_figure.pdf") as path:
             save_figure(figure, path, format="pdf", metadata={"CreationDate": None})
 
@@ -277,8 +268,12 @@ def _draw_column_row(axes: "Axes", row: ForestRow, middle: float) -> None:
     _draw_interval(axes, row, mean, IN_COLUMN)
     if row.interval is not None:
         ends = [row.interval.low, row.interval.high]
-        axes.plot(ends, [mean, mean], "|", color=_colour(row), markersize=4, markeredgewidth=1.0)
-    values = [one.difference for one in row.per_seed]
-    axes.plot(values, [seeds] * len(values), "o", color="black", markerfacecolor="white", markersize=3)
+        axes.plot(ends, [mean, mean], "|", color=row.colour, markersize=4, markeredgewidth=1.0)
+    _draw_seeds(axes, row, seeds)
     for low, high in row.published:
         axes.plot([low, high], [seeds + 0.07] * 2, ":v", color=COLOURS[1], markersize=3.5, linewidth=0.9)
+
+
+def _draw_seeds(axes: "Axes", row: ForestRow, place: float) -> None:
+    values = [one.difference for one in row.per_seed]
+    axes.plot(values, [place] * len(values), "o", color="black", markerfacecolor="white", markersize=3)

@@ -102,7 +102,7 @@ def on_drift(lines: Sequence[DriftLine]) -> Iterator[str]:
     if costs:
         several = len({line.arm for line in costs}) > 1
         told = [f"{line.title}{f' of {line.arm}' * several} {change_words(line)}" for line in costs]
-        yield f"Over the order of the runs, the baseline changed: {', '.join(told)}."
+        yield f"The baseline changed over the order of the runs: {', '.join(told)}."
 
 
 def change_words(line: DriftLine) -> str:
@@ -125,14 +125,14 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 
 NOISE = {
-    "moderated": "moderated t tests over seeds (after Smyth 2004)",
-    "paired": "paired t tests over seeds",
+    "moderated": "moderated t over seeds (after Smyth 2004)",
+    "paired": "paired t over seeds",
 }
 """The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
     "moderated": "if seeds are independent, equal seeds not negatively correlated, and noise near normal",
-    "paired": "if seeds are independent and differences near normal",
+    "paired": "if seeds are independent, and differences near normal",
 }
 """When the error rate holds."""
 
@@ -148,18 +148,18 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest."""
     if selection.origin is None:
         yield from selection.task.methods
-    test = NOISE["paired" if selection.measure.of_machine else selection.error]
-    yield f"Differences rest on {test}, the test set fixed."
+    tests = NOISE["paired" if selection.measure.of_machine else selection.error]
+    yield f"Differences were judged by {tests}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
             yield CHANGES
     if any(claim.margin for claim in selection.claims):
-        yield "One-sided tests judge margins (Schuirmann 1987)."
+        yield "Tests against margins are one-sided (Schuirmann 1987)."
     if selection.lengths is not None:
         yield (
-            f"Worth is a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
-            "logarithm, with Fieller's interval (1954); steps of arms may cost more or less."
+            f"Worth sets a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
+            "logarithm (Fieller 1954); steps of arms may cost more or less."
         )
     if selection.choosing is not None:
         yield selection.choosing
@@ -172,7 +172,7 @@ def methods(selection: SelectedArms) -> Iterator[str]:
     if any(measure.of_machine for measure in compared):
         yield "Speeds and memory are of the machine as it was."
     if lower := dict.fromkeys(measure.title for measure in compared if not measure.higher_is_better):
-        yield f"Lower is better: {', '.join(lower)}."
+        yield f"Lower is better for {', '.join(lower)}."
 
 
 def _better(measure: Measure) -> str:
@@ -182,14 +182,9 @@ def _better(measure: Measure) -> str:
 def _failures(selection: SelectedArms) -> Iterator[str]:
     """Yield how arms with diverged runs are compared."""
     if min(len(arm.runs) for arm in selection.arms) >= FEWEST_RANKED:
-        yield (
-            "Arms with diverged runs are compared by ranks, diverged ones last (Wilcoxon-Mann-Whitney; Lachin 1999)."
-        )
+        yield "Diverged arms were compared by ranks (Wilcoxon-Mann-Whitney; Lachin 1999)."
     else:
-        yield (
-            "Arms with diverged runs are compared by shares of failures (Boschloo 1970), by ranks from "
-            f"{FEWEST_RANKED} runs an arm."
-        )
+        yield "Diverged arms were compared by shares of failures (Boschloo 1970)."
 
 
 def _compared(selection: SelectedArms) -> list[Measure]:
@@ -203,14 +198,14 @@ def _errors(selection: SelectedArms) -> str:
     together = selection.as_registered.claims or selection.claims
     secondary = sum(claim.secondary for claim in together)
     primary, several = len(together) - secondary, len(together) > 1
-    shared = f" each over {primary} primary and {secondary} secondary claims" if primary and secondary else ""
+    shared = f" over {primary} primary and again over {secondary} secondary claims" if primary and secondary else ""
     shared = shared or f" over {len(together)} claims" * several
     apart = ", later claims apart" * (len(together) < len(selection.claims))
     looks, condition = selection.looks, CONDITION[selection.error]
     rule = " (Holm)" * several
     if looks is not None:
-        rule = f", by looks after {looks.first} to {looks.last} seeds with repeated intervals (Wang and Tsiatis 1987)"
-    return f"False verdicts have a chance of at most 5 %{shared}{apart}{rule}, {condition}."
+        rule = f", at looks after {looks.first} to {looks.last} seeds with repeated intervals (Wang and Tsiatis 1987)"
+    return f"The risk of false verdicts is at most 5 %{shared}{apart}{rule}, {condition}."
 
 
 def command(made: Setup) -> str:
@@ -221,9 +216,9 @@ def command(made: Setup) -> str:
 def cost_words(made: Setup) -> str:
     """Return sentences on what the runs cost, and on what a fixed number of seeds would have."""
     spent = made.training_seconds + made.evaluation_seconds
-    words = f"{made.runs} runs took {duration(spent)} of machine time"
+    words = f"{how_many(made.runs, 'run')} took {duration(spent)} of machine time"
     if made.tuning_runs:
-        words += f", and {made.tuning_runs} runs of tuning another {duration(made.tuning_seconds)}"
+        words += f", and {how_many(made.tuning_runs, 'run')} of tuning another {duration(made.tuning_seconds)}"
     if made.fixed_seeds is None:
         return f"{words}."
     each = spent / made.runs

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ablab.fields import flatten
-from ablab.files import COLOURS, colour_of, write_picture
+from ablab.files import COLOURS, write_picture
 from ablab.search.trials import Trial, Trials, front_of
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import LedgerEntry
-from ablab.study.study import Study, marked, names_of, survivors
-from ablab.study.tuning import TUNED
+from ablab.study.looks import styles_of
+from ablab.study.study import Study, marked, survivors
 
 MOST_NAMED = 16
 """Arms that a legend has room for."""
@@ -31,21 +31,20 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
     figure = _figure(11.0, 4.6)
     wanted = dict([_loss_of(study, entries), (study.task.watched.key, study.task.watched.title)])
     panels = figure.subplots(1, len(wanted), squeeze=False)[0]
-    drawn, bases = False, dict[str, int]()
+    looks, drawn = styles_of(list(study.arm_of_rows)), False
     for panel, (key, title) in zip(panels, wanted.items(), strict=True):
         for row, arm in study.arm_of_rows.items():
-            base = names_of(arm)[0].removesuffix(TUNED)
-            colour, dash = colour_of(bases.setdefault(base, len(bases))), "-" if arm == base else "--"
+            look = looks[row].on_paper
             records = _records(study, arm, entries)
             drawn = drawn or bool(records)
             for record in records if len(study.cells) <= MOST_THIN else []:
-                panel.plot(*_points(record, key), color=colour, alpha=0.3, linewidth=0.8)
+                panel.plot(*_points(record, key), color=look["color"], alpha=0.3, linewidth=0.8)
             averaged = [record for record in records if record.state != "diverged"] or records
             steps, means = _mean_points([_points(record, key) for record in averaged])
             planned = len(study.cells_of(arm))
             diverged = sum(record.state == "diverged" for record in records)
             label = marked(row, survivors(len(averaged), planned, diverged))
-            panel.plot(steps, means, dash, color=colour, linewidth=1.8, label=label)
+            panel.plot(steps, means, **look, linewidth=1.8, label=label)
         panel.set_title(title)
         panel.set_xlabel("step")
         panel.grid(alpha=0.3)
@@ -86,7 +85,8 @@ def draw_pruned(study: Study, entries: Mapping[str, LedgerEntry], path: Path, *,
         if curves and len(curves) == len(done) and curves[0].of_heads == of_heads:
             drawn[arm.name] = _mean(curves)
     if drawn:
-        study.task.draw_curves(drawn, f"{study.name}: means over seeds", path)
+        colours = {name: look.colour for name, look in styles_of(list(study.arm_of_rows)).items()}
+        study.task.draw_curves(drawn, colours, f"{study.name}: means over seeds", path)
     return bool(drawn)
 
 
@@ -148,7 +148,7 @@ def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: 
     low, high = panel.get_ylim()
     if out:
         worst = low if objective.direction == "maximize" else high
-        panel.plot(out, [worst] * len(out), "v", color=COLOURS[4], clip_on=False, label="diverged or failed")
+        panel.plot(out, [worst] * len(out), "v", color=COLOURS[3], clip_on=False, label="diverged or failed")
         panel.set_ylim(low, high)
     panel.set_title(f"{title}: {name} by trial", fontsize="medium")
     panel.set_xlabel("trial")
@@ -169,10 +169,10 @@ def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Pa
     if others:
         panel.plot(*zip(*others, strict=True), "o", color="0.6", label="dominated")
     points = [trial.values for trial in best if trial.values is not None]
-    first, second = trials.objectives
+    (first, second), best_colour = trials.objectives, COLOURS[1]
     # A step curve: between two trials no point is known to be better than both.
     where = "post" if first.direction == "minimize" else "pre"
-    panel.step(*zip(*points, strict=True), "o-", where=where, color=COLOURS[1], linewidth=1.2, label="front")
+    panel.step(*zip(*points, strict=True), "o-", where=where, color=best_colour, linewidth=1.2, label="front")
     for trial in best:
         panel.annotate(
             str(trial.number),

@@ -85,7 +85,7 @@ def summary(entries: Sequence[LedgerEntry]) -> Text:
     parts = [(f"{states[state]} {state.value}  ", COLOURS.get(state, "")) for state in State if states[state]]
     left = seconds_left(entries)
     tail = f" about {duration(left)} left" if left else ""
-    return Text.assemble(f"{len(entries)} runs: ", *parts, tail)
+    return Text.assemble(f"{how_many(len(entries), 'run')}: ", *parts, tail)
 
 
 def seconds_left(entries: Sequence[LedgerEntry]) -> float | None:
@@ -208,7 +208,8 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
             seeds.setdefault(cell.arm, []).append(cell.seed)
         arms = [f"{arm}, {'seeds' if len(own) > 1 else 'seed'} {counted(own)}" for arm, own in seeds.items()]
         more = f"; {len(arms) - MOST_ARMS} more arms" if len(arms) > MOST_ARMS else ""
-        yield f"{len(failed)} runs failed {failure_line(first)}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
+        said = f"{how_many(len(failed), 'run')} failed {failure_line(first)}"
+        yield f"{said}\n  runs: {'; '.join(arms[:MOST_ARMS])}{more}"
 
 
 def given_up_lines(board: Board) -> Iterator[str]:

@@ -118,7 +118,8 @@ def _adds_seeds(study: Study, console: Console) -> bool:
         console.say(f"No seed is added: {found.ended}")
         return False
     more = {arm: seeds - found.now[arm] for arm, seeds in found.wanted.items() if seeds > found.now[arm]}
-    console.say(f"{sum(more.values())} runs are added, of the arms of claims that are open: {', '.join(more)}")
+    added = how_many(sum(more.values()), "run")
+    console.say(f"Added: {added}, of the arms of claims that are open: {', '.join(more)}")
     return True
 
 
@@ -223,7 +224,7 @@ def _left(board: Board) -> list[Cell]:
 def _wait_for_others(board: Board, console: Console) -> None:
     """Wait for runs that other processes hold, until they end or their process dies."""
     running = [key for key, entry in board.entries.items() if entry.state is State.RUNNING]
-    console.say(f"Waiting for {len(running)} runs that another process is working on")
+    console.say(f"Waiting for {how_many(len(running), 'run')} that another process is working on")
     while any(board.entries[key].state is State.RUNNING for key in running):
         time.sleep(WAIT)
         board.refresh()

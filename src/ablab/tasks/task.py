@@ -211,8 +211,8 @@ class Task:
         """Return whether a study tries out its arms once before its first run."""
         return False
 
-    def draw_curves(self, curves: Mapping[str, Any], title: str, path: Path) -> None:
-        """Draw a further curve of each arm."""
+    def draw_curves(self, curves: Mapping[str, Any], colours: Mapping[str, str], title: str, path: Path) -> None:
+        """Draw a further curve of each arm, in the arm's colour."""
 
     @cached_property
     def measured(self) -> Scores:

@@ -1,6 +1,6 @@
 "use strict";
-// The charts: Plotly is unpacked once the page has loaded. A chart is drawn when it comes into view, and the others one
-// by one while nothing else happens, so that they are there on paper.
+// The charts: a chart is drawn when it comes into view, the others one by one while nothing else happens, and on paper
+// all of them at once. Plotly is unpacked at the first.
 const places = [...document.querySelectorAll(".chart")];
 const key_of = (place) => place.id.slice("chart-".length);
 const charts = new Map();
@@ -12,100 +12,80 @@ const chart_of = (key) => {
   return charts.get(key);
 };
 
-const packed = () => Uint8Array.from(atob(document.getElementById("plotly").textContent), (one) => one.charCodeAt(0));
-
-function run(text) {
-  if (globalThis.Plotly) return;
-  const script = document.createElement("script");
-  script.textContent = text;
-  document.head.append(script);
-}
-
-let engine;
-function plotly() {
-  engine ??= (async () => {
-    const unpacked = new Blob([packed()]).stream().pipeThrough(new DecompressionStream("deflate"));
-    run(await new Response(unpacked).text());
-  })();
-  return engine;
-}
-
-// The same at once, for a page that is printed before it has been unpacked: the browser's own way cannot be waited for.
-// RFC 1951 within RFC 1950.
-function inflated(bytes) {
-  let at = 2, left = 0, held = 0, out = new Uint8Array(8 * bytes.length), size = 0;
-  const bits = (count) => {
-    while (left < count) { held |= bytes[at++] << left; left += 8; }
-    const value = held & ((1 << count) - 1);
-    held >>>= count;
-    left -= count;
+// Gzip (RFC 1951, 1952) as a string. The browser's own reader only answers later, but a page that is printed in the
+// instant of loading needs its charts now.
+function gunzipped(packed) {
+  const size = new DataView(packed.buffer, packed.length - 4).getUint32(0, true);
+  const out = new Uint8Array(size);
+  let [at, to, held, left] = [10, 0, 0, 0];
+  const bits = (number) => {
+    for (; left < number; left += 8) held |= packed[at++] << left;
+    const value = held & ((1 << number) - 1);
+    held >>>= number;
+    left -= number;
     return value;
   };
-  const room = (more) => {
-    if (size + more <= out.length) return;
-    const wider = new Uint8Array(2 * (out.length + more));
-    wider.set(out);
-    out = wider;
+  const code = (lengths) => {  // canonical: the number of codes of each length, and the symbols in order
+    const counts = new Uint16Array(16);
+    lengths.forEach((length) => { counts[length] += length > 0; });
+    return { counts, symbols: [...lengths.keys()].filter((one) => lengths[one]).sort((a, b) => lengths[a] - lengths[b] || a - b) };
   };
-  // Codes in the order of their lengths, and among equal ones of their symbols (section 3.2.2).
-  const codes = (lengths) => {
-    const counts = new Array(16).fill(0), symbols = [];
-    lengths.forEach((length) => { counts[length] += 1; });
-    counts[0] = 0;
-    for (let length = 1; length < 16; length++) lengths.forEach((one, symbol) => { if (one === length) symbols.push(symbol); });
-    return { counts, symbols };
-  };
-  const next = ({ counts, symbols }) => {
-    for (let length = 1, code = 0, first = 0, index = 0; length < 16; length++) {
-      code = (code << 1) | bits(1);
-      first <<= 1;
-      if (code - first < counts[length]) return symbols[index + code - first];
-      index += counts[length];
-      first += counts[length];
+  const symbol = ({ counts, symbols }) => {
+    for (let length = 1, value = 0, first = 0, index = 0; length < 16; length++) {
+      value |= bits(1);
+      const count = counts[length];
+      if (value - first < count) return symbols[index + value - first];
+      index += count;
+      first = (first + count) << 1;
+      value <<= 1;
     }
-    throw new Error("no code of deflate");
+    throw new Error("Plotly cannot be unpacked: the page is damaged.");
   };
-  const ranges = (start, extras) => extras.map((extra) => { const from = start; start += 1 << extra; return [from, extra]; });
-  const steps = (count, each, from = 0) => Array.from({ length: count }, (_, i) => Math.max(0, Math.floor(i / each) - from));
-  const copies = [...ranges(3, steps(28, 4, 1)), [258, 0]], backs = ranges(1, steps(30, 2, 1));
-  const fixed = [
-    codes(Array.from({ length: 288 }, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8))), codes(new Array(30).fill(5)),
-  ];
-  const told = () => {
-    const [literals, distances, count] = [bits(5) + 257, bits(5) + 1, bits(4) + 4];
-    const order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15], lengths = new Array(19).fill(0);
-    for (let i = 0; i < count; i++) lengths[order[i]] = bits(3);
-    const of_lengths = codes(lengths), all = [];
-    while (all.length < literals + distances) {
-      const symbol = next(of_lengths);
-      if (symbol < 16) all.push(symbol);
-      else if (symbol === 16) all.push(...new Array(3 + bits(2)).fill(all.at(-1)));
-      else all.push(...new Array(symbol === 17 ? 3 + bits(3) : 11 + bits(7)).fill(0));
-    }
-    return [codes(all.slice(0, literals)), codes(all.slice(literals))];
+  const extra = (n, step) => Math.max(0, Math.floor(n / step) - 1);
+  const based = (number, start, step) => {
+    const found = [start];
+    for (let n = 0; n < number - 1; n++) found.push(found[n] + (1 << extra(n, step)));
+    return found;
   };
-  for (let is_last = 0; !is_last;) {
-    is_last = bits(1);
-    const kind = bits(2);
-    if (kind === 0) {
-      left = held = 0;
-      const count = bytes[at] | (bytes[at + 1] << 8);
-      room(count);
-      out.set(bytes.subarray(at + 4, at + 4 + count), size);
-      size += count;
-      at += 4 + count;
-      continue;
+  const [lengths, distances] = [based(29, 3, 4), based(30, 1, 2)];
+  lengths[28] = 258;
+  const trees = () => {
+    const [literals, far, read] = [bits(5) + 257, bits(5) + 1, bits(4) + 4];
+    const first = new Array(19).fill(0);
+    [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15].slice(0, read).forEach((n) => { first[n] = bits(3); });
+    const [tree, all] = [code(first), []];
+    while (all.length < literals + far) {
+      const next = symbol(tree);
+      if (next < 16) all.push(next);
+      else if (next === 16) all.push(...new Array(3 + bits(2)).fill(all.at(-1)));
+      else all.push(...new Array(next === 17 ? 3 + bits(3) : 11 + bits(7)).fill(0));
     }
-    const [of_literals, of_distances] = kind === 1 ? fixed : told();
-    for (let symbol = next(of_literals); symbol !== 256; symbol = next(of_literals)) {
-      room(258);
-      if (symbol < 256) { out[size++] = symbol; continue; }
-      const [from, extra] = copies[symbol - 257], count = from + bits(extra);
-      const [start, more] = backs[next(of_distances)], back = start + bits(more);
-      for (let i = 0; i < count; i++, size++) out[size] = out[size - back];
+    return [code(all.slice(0, literals)), code(all.slice(literals))];
+  };
+  for (let last = 0; !last;) {
+    last = bits(1);
+    if (bits(2) !== 2) throw new Error("Plotly cannot be unpacked: a block of another kind.");
+    const [literal, distance] = trees();
+    for (let next = symbol(literal); next !== 256; next = symbol(literal)) {
+      if (next < 256) out[to++] = next;
+      else {
+        const n = next - 257;
+        const length = lengths[n] + (n < 28 ? bits(extra(n, 4)) : 0);
+        const m = symbol(distance);
+        const back = distances[m] + bits(extra(m, 2));
+        for (let i = 0; i < length; i++, to++) out[to] = out[to - back];
+      }
     }
   }
-  return out.subarray(0, size);
+  return new TextDecoder().decode(out);
+}
+
+function plotly() {
+  if (globalThis.Plotly) return;
+  const script = document.createElement("script");
+  const packed = atob(document.getElementById("plotly").textContent);
+  script.textContent = gunzipped(Uint8Array.from(packed, (one) => one.charCodeAt(0)));
+  document.head.append(script);
 }
 
 const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -138,24 +118,31 @@ function filled(chart) {
   return [{ ...chart.data[0], z, ...written, colorscale: scale }];
 }
 
-// Synchronous, so that printing can call it; only once Plotly is there. `paper`: as wide as a page or half of it, whatever the window.
-function draw(place, paper = false) {
-  const chart = chart_of(key_of(place)), layout = themed(chart.layout);
-  if (paper) Object.assign(layout, { width: place.closest(".charts, .panels") ? 500 : 1000, autosize: false });
-  Plotly.react(place, filled(chart), layout, { responsive: !paper, displaylogo: false, displayModeBar: false });
+// Synchronous, so that printing can call it.
+function draw(place) {
+  plotly();
+  const chart = chart_of(key_of(place));
+  const size = on_paper ? paper_size(place, chart.layout) : {};
+  const options = { responsive: !on_paper, displaylogo: false, displayModeBar: false };
+  Plotly.react(place, filled(chart), { ...themed(chart.layout), ...size }, options);
   place.style.minHeight = "";
   drawn.add(place);
   root.dataset.drawn = drawn.size;
 }
 
-const redraw = () => drawn.forEach((place) => draw(place));
+// In pixels of CSS, on A4 across: two columns, or one.
+let on_paper = false;
+function paper_size(place, { height = 450 }) {
+  const is_half = place.closest(".charts, .panels") && !place.closest(".wide");
+  return { width: is_half ? 490 : 1000, height: is_half ? Math.min(height, 330) : height };
+}
 
-const seen = new IntersectionObserver(async (entries) => {
+const redraw = () => drawn.forEach(draw);
+
+const seen = new IntersectionObserver((entries) => {
   const near = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
-  if (!near.length) return;
   near.forEach((place) => seen.unobserve(place));
-  await plotly();
-  near.forEach((place) => draw(place));
+  near.forEach(draw);
 }, { rootMargin: "200px" });
 places.forEach((place) => seen.observe(place));
 
@@ -167,11 +154,7 @@ function draw_next() {
   draw(next);
   setTimeout(draw_next);
 }
-addEventListener("load", async () => {
-  if (!places.some(is_wanted)) return;
-  await plotly();
-  draw_next();
-});
+addEventListener("load", () => setTimeout(draw_next));
 
 root.addEventListener("theme", redraw);
 
@@ -184,22 +167,19 @@ for (const select of document.querySelectorAll("select[data-section]")) {
 
 // On paper nothing can be opened.
 const open_all = () => document.querySelectorAll("details:not(.figures)").forEach((one) => { one.open = true; });
-document.getElementById("print").addEventListener("click", async () => {
-  if (places.length) await plotly();
-  print();
-});
+document.getElementById("print").addEventListener("click", () => print());
 let theme_before;
 addEventListener("beforeprint", () => {
   open_all();
   theme_before = root.dataset.theme;
   root.dataset.theme = "light";  // paper is white
-  if (places.length) run(globalThis.Plotly ? "" : new TextDecoder().decode(inflated(packed())));
-  places.forEach((place) => draw(place, true));
+  on_paper = true;
+  places.forEach(draw);
 });
 addEventListener("afterprint", () => {
   if (theme_before) root.dataset.theme = theme_before;
   else delete root.dataset.theme;
-  drawn.forEach((place) => Plotly.purge(place));  // it would stay as wide as on paper
+  on_paper = false;
   redraw();
 });
 

@@ -51,8 +51,8 @@ class LanguageModelling(TransformerTask):
     beside: Sequence[str] = ("test_loss", "test_accuracy", VALID_BITS)
     nouns: ClassVar[Nouns] = Nouns("documents", "documents")
     methods: ClassVar[Sequence[str]] = (
-        "Arms share seeds, initial weights and batches.",
-        "Validation chooses weights.",
+        "Seeds are paired: arms share initial weights and batches.",
+        "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
     modules: ClassVar[Sequence[str]] = (

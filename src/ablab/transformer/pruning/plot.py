@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ablab.files import colour_of, write_picture
+from ablab.files import COLOURS, write_picture
 from ablab.store.records import Curve, Point
 from ablab.tasks.registry import known_tasks
 
@@ -82,9 +83,11 @@ DASHES = ("-", (0, (6, 2)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (4, 1, 1, 1, 1, 
 class Styles:
     """Line styles. One run: a colour per strategy. Several: a colour per run, and a dash per strategy."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], colours: Mapping[str, str]) -> None:
         self.runs = list(dict.fromkeys(line.run for line in lines))
         self.strategies = list(dict.fromkeys(family(line.strategy) for line in lines))
+        coloured = self.runs if len(self.runs) > 1 else self.strategies
+        self.colours = {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(coloured)} | dict(colours)
 
     def of(self, run: str, strategy: str) -> dict[str, Any]:
         """Return the style as keyword arguments for Matplotlib."""
@@ -92,7 +95,7 @@ class Styles:
         number = self.strategies.index(strategy)
         strong = strategy in MAIN
         return {
-            "color": colour_of(self.runs.index(run) if several else number),
+            "color": self.colours[run if several else family(strategy)],
             "linestyle": DASHES[number % len(DASHES)] if several else "-",
             "marker": "o" if strong else ".",
             "linewidth": 1.8 if strong else 0.9,
@@ -107,17 +110,20 @@ class Styles:
         styles = [self.of(self.runs[0], strategy) for strategy in self.strategies]
         if len(self.runs) == 1:
             return [Line2D([], [], **style) for style in styles], self.strategies
-        colours = [Line2D([], [], color=colour_of(number), linewidth=3) for number in range(len(self.runs))]
+        colours = [Line2D([], [], color=self.colours[run], linewidth=3) for run in self.runs]
         dashes = [Line2D([], [], **{**style, "color": "black"}) for style in styles]
         return [*colours, *dashes], [*self.runs, *self.strategies]
 
 
-def draw(lines: Sequence[Line], title: str, path: Path) -> None:
-    """Draw quality against what remains, a panel per curve; below, the speed relative to the full model."""
+def draw(lines: Sequence[Line], title: str, path: Path, colours: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Draw quality against what remains, a panel per curve; below, the speed relative to the full model.
+
+    `colours`: those that runs already have.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    styles = Styles(lines)
+    styles = Styles(lines, colours)
     names = list(dict.fromkeys(line.curve for line in lines))
     figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
     FigureCanvasAgg(figure)

@@ -13,7 +13,7 @@ from typing import Any
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
-from ablab.files import colour_of, folder_name, json_digest, write_picture, write_text
+from ablab.files import COLOURS, folder_name, json_digest, write_picture, write_text
 from ablab.transformer.config.schema import TranslationConfig
 
 Rate = Callable[[int], float]
@@ -129,7 +129,7 @@ def _draw(drawn: Schedules, rows: list[tuple[int, float, float]], path: Path) ->
     labels = ("learning rate", "probability that a head is dropped")
     for number, (panel, values, title, label) in enumerate(zip(axes, rates, drawn.titles, labels, strict=True)):
         depends = number == 0 and drawn.by_validation
-        panel.plot(steps, values, "--" if depends else "-", color=colour_of(number), linewidth=1.8)
+        panel.plot(steps, values, "--" if depends else "-", color=COLOURS[number], linewidth=1.8)
         panel.set_title(title, fontsize="medium")
         panel.set_ylabel(label)
         most = max(*values, 0.0) or 1.0

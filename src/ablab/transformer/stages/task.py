@@ -84,8 +84,8 @@ class TransformerTask(Task):
             return False
         return all(curve.settings["pruning"] != planned.curve["pruning"] for curve in planned.folder.curves())
 
-    def draw_curves(self, curves: Mapping[str, Curve], title: str, path: Path) -> None:
-        draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path)
+    def draw_curves(self, curves: Mapping[str, Curve], colours: Mapping[str, str], title: str, path: Path) -> None:
+        draw([line for arm, curve in curves.items() for line in lines_of([curve], arm)], title, path, colours)
 
     def of_curve(self, claim: Any) -> OfCurve | None:
         return of_curve(claim, self.quality)

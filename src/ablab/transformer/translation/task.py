@@ -52,8 +52,8 @@ class Translation(TransformerTask):
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
     nouns: ClassVar[Nouns] = Nouns("sentences", "pairs", "target tokens")
     methods: ClassVar[Sequence[str]] = (
-        "Arms share seeds, initial weights and batches.",
-        "Validation chooses weights.",
+        "Seeds are paired: arms share initial weights and batches.",
+        "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)

@@ -58,8 +58,11 @@ def translate(arguments: Sequence[str]) -> int:
         console.say(f"loading {saved.name} ...")
         translated = _translator(options, saved, console)
         console.say("Reads from the keyboard, a sentence on each line; Ctrl-D ends")
-        for line in sys.stdin.buffer:
-            _say(options, translated(as_read(saved, lines_of(line, "standard input"))))
+        for number, line in enumerate(sys.stdin.buffer, 1):
+            try:
+                _say(options, translated(as_read(saved, lines_of(line, "standard input"))))
+            except UserError as error:  # the session goes on
+                console.say(str(error).replace("line 1 ", f"line {number} ", 1))
         return 0
     sentences = as_read(saved, _read())
     _say(options, _translator(options, saved, console)(sentences))
