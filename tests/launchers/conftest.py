@@ -5,9 +5,17 @@ import stat
 
 import pytest
 
+from ablab.store.heartbeat import JOB
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.base import Job
+
+
+@pytest.fixture(autouse=True)
+def no_job_of_ours():
+    """A job that was executed here says so in the environment, which other tests share."""
+    yield
+    os.environ.pop(JOB, None)
 
 
 @pytest.fixture

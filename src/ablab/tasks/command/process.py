@@ -48,32 +48,20 @@ def execute(
     than 0, or does not end in time.
     """
     asked = threading.Event()
-    try:
-        process = subprocess.Popen(
-            [*ENDING_WITH_PARENT, *words],
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise CommandError(f"{words[0]}: cannot be run ({error.strerror})") from None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    said = _Stream(process.stdout, sys.stdout if is_heard else None)
-    complaint = _Stream(process.stderr, sys.stderr if is_heard else None)
     until = None if timeout is None else time.monotonic() + timeout
-    try:
-        with graceful_stop(asked.set):
+    with graceful_stop(asked.set):  # from before it begins: nobody else would ask it to end
+        process = _started(words, environment)
+        said = _Stream(process.stdout, sys.stdout if is_heard else None)
+        complaint = _Stream(process.stderr, sys.stderr if is_heard else None)
+        try:
             while process.poll() is None and not asked.is_set() and (until is None or time.monotonic() < until):
                 watch()
                 _wait(process)
             has_ended = process.poll() is not None
             _end(process, grace)
-    except BaseException as error:  # a search that stops its trial, too; a second signal is for ending at once
-        _end(process, 0.0 if isinstance(error, KeyboardInterrupt) else grace)
-        raise
+        except BaseException as error:  # a search that stops its trial, too; a second signal is for ending at once
+            _end(process, 0.0 if isinstance(error, KeyboardInterrupt) else grace)
+            raise
     said.finish()
     complaint.finish()
     if asked.is_set():
@@ -83,6 +71,20 @@ def execute(
     if process.returncode != 0:
         raise CommandError(_failure(process.returncode, complaint.last))
     watch()
+
+
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [*ENDING_WITH_PARENT, *words],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandError(f"{words[0]}: cannot be run ({error.strerror})") from None
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> None:
@@ -123,8 +125,9 @@ def _signal(group: int, number: int) -> None:
 class _Stream(threading.Thread):
     """Passes on what a command says, if anyone hears it. `last`: its last line that is not empty."""
 
-    def __init__(self, source: IO[bytes], target: IO[str] | None) -> None:
+    def __init__(self, source: IO[bytes] | None, target: IO[str] | None) -> None:
         super().__init__(daemon=True)
+        assert source is not None
         self._source, self._target, self._tail, self._count = source, target, b"", 0
         self._until = math.inf
         self.start()
