@@ -53,7 +53,7 @@ def test_an_unknown_verb(capsys):
     assert err.endswith("; did you mean train?\n")
 
 
-@pytest.mark.parametrize(("verb", "meant"), [("runs", "ls"), ("compare", "diff"), ("trian", "train")])
+@pytest.mark.parametrize(("verb", "meant"), [("runs", "ls"), ("plan", "study"), ("trian", "train")])
 def test_a_verb_of_another_tool_leads_to_ours(verb, meant, capsys):
     assert main([verb]) == 2
     assert capsys.readouterr().err.endswith(f"; did you mean {meant}?\n")

@@ -27,8 +27,10 @@ from ablab.text import shortened, visible
 
 HELP = ("-h", "--help")
 
-
-ELSEWHERE = {"runs": "ls", "list": "ls", "delete": "rm", "compare": "diff", "eval": "report", "plan": "study"}
+ELSEWHERE = {
+    **{"runs": "ls", "list": "ls", "delete": "rm", "remove": "rm", "compare": "diff"},
+    **{"eval": "report", "plan": "study", "status": "study"},
+}
 """Verbs of other tools, and what they are called here."""
 
 
@@ -45,10 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(error)
     with _environment(folders):
         return _verb(*words)
-
-
-ELSEWHERE = {"runs": "ls", "list": "ls", "status": "study", "compare": "diff", "remove": "rm", "delete": "rm"}
-"""What other tools call a verb."""
 
 
 def _verb(verb: str = "", *rest: str) -> int:
