@@ -104,4 +104,11 @@ def test_a_port_that_is_taken_is_refused_in_a_line(outputs, capsys):
         taken.listen()
         port = taken.getsockname()[1]
         assert main(["board", f"port={port}", f"outputs={outputs}"]) == 2
-    assert f"port={port}: another program has it" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"error: port={port}: Address already in use; allowed: a free one, 0 for any\n"
+
+
+def test_runs_of_one_name_have_a_curve_each():
+    """Such as an arm and a seed that two studies share."""
+    rows = [{"step": 1, "loss": 2.0}], [{"step": 1, "loss": 3.0}]
+    traces = board.figure([("plain, seed 1", each) for each in rows], "loss")["data"]
+    assert [trace["y"] for trace in traces] == [(2.0,), (3.0,)]

@@ -3,9 +3,11 @@
 Dash draws it and serves all of it, scripts included, from here: nothing is fetched from elsewhere, and nothing is sent.
 """
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from logging import WARNING, getLogger
+from socket import create_server
 from typing import Any
 
 import dash_ag_grid as grids
@@ -20,7 +22,7 @@ from ablab.commands.diff import Pair, difference
 from ablab.commands.ls import Listed, listing
 from ablab.commands.options import BoardOptions
 from ablab.errors import DONE, UserError
-from ablab.files import COLOURS, read_json
+from ablab.files import COLOURS
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.registry import known_scores
 from ablab.tasks.verbs import read_words
@@ -42,9 +44,12 @@ def board(arguments: Sequence[str]) -> int:
     options, console = read_words(BoardOptions, arguments), Console()
     app = page(open_store(options.outputs))
     try:
-        server = make_server("127.0.0.1", options.port, app.server, threaded=True)
-    except (OSError, SystemExit):  # werkzeug exits where the port is taken
-        raise UserError(f"port={options.port}: another program has it; allowed: a free one") from None
+        at = create_server(("127.0.0.1", options.port))
+    except OSError as error:
+        raise UserError(
+            f"port={options.port}: {os.strerror(error.errno or 0)}; allowed: a free one, 0 for any"
+        ) from None
+    server = make_server("127.0.0.1", options.port, app.server, threaded=True, fd=at.fileno())
     getLogger("werkzeug").setLevel(WARNING)  # a line for each look would hide what matters
     console.say(f"Board of {options.outputs}: http://127.0.0.1:{server.server_port} (Ctrl-C ends it)")
     try:
@@ -53,6 +58,7 @@ def board(arguments: Sequence[str]) -> int:
         console.say("The board has ended; the store is as it was")
     finally:
         server.server_close()
+        at.close()
     return DONE
 
 
@@ -84,8 +90,8 @@ def page(store: Store) -> Dash:
     )
     def draw(chosen: list[Any] | None, rows: list[Any] | None, metric: str | None) -> tuple[Any, ...]:
         shown = chosen or sorted(rows or (), key=lambda row: row["state"] != "running")[:DRAWN]
-        curves = {_name(row): _curve(store, row["id"]) for row in shown}
-        known = metrics_of(curves.values())
+        curves = [(_name(row), _curve(store, row["id"])) for row in shown]
+        known = metrics_of(rows for _, rows in curves)
         metric = metric if metric in known else next((each for each in known if each.startswith("valid_")), None)
         return known, metric, figure(curves, metric or next(iter(known), ""))
 
@@ -172,10 +178,10 @@ def metrics_of(curves: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
     return [name for name in named if name not in ("step", "seconds")]
 
 
-def figure(curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> dict[str, Any]:
-    """Return the curves of one metric over steps, as Plotly draws them."""
+def figure(curves: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], metric: str) -> dict[str, Any]:
+    """Return the curves of one metric over steps, each with its name, as Plotly draws them."""
     traces = []
-    for (name, rows), number in zip(curves.items(), range(len(curves)), strict=True):
+    for number, (name, rows) in enumerate(curves):
         points = [(row["step"], row[metric]) for row in rows if row.get(metric) is not None]
         steps, values = zip(*points, strict=True) if points else ((), ())
         line = {"color": COLOURS[number % len(COLOURS)], "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
@@ -205,7 +211,7 @@ def studies(store: Store) -> list[Any]:
 
 
 def _study(store: Store, name: str) -> list[Any]:
-    planned = {str(row["run_id"]) for row in read_json(store.path / "studies" / name / "runs.json")}
+    planned = store.of_study(name)
     ended = sum((store.folder(each).path / "record.json").exists() for each in planned)
     of_it = [f"{name}: {ended} of {len(planned)} runs have ended"]
     if not (store.path / "reports" / name / "report.html").exists():
