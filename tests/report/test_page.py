@@ -4,6 +4,7 @@ import base64
 import re
 import shutil
 import subprocess
+import zlib
 
 import numpy as np
 import pytest
@@ -199,3 +200,15 @@ def test_a_script_that_fails_would_be_noticed(browser):
     browser.value("setTimeout(() => nonsense(), 0); new Promise((go) => setTimeout(go, 50))")
     assert browser.said
     browser.said.clear()
+
+
+@pytest.mark.parametrize(
+    ("level", "strategy"), [(0, zlib.Z_DEFAULT_STRATEGY), (9, zlib.Z_FIXED), (9, zlib.Z_DEFAULT_STRATEGY)]
+)
+def test_the_page_unpacks_every_kind_of_block(page, level, strategy):
+    """Which kinds there are depends on Plotly's version and on zlib."""
+    text = "".join(f"{n * n} ä {n % 7}\n" for n in range(20_000))
+    packer = zlib.compressobj(level, zlib.DEFLATED, 31, 9, strategy)
+    packed = base64.b64encode(packer.compress(text.encode()) + packer.flush()).decode()
+    unpacked = page.value(f"gunzipped(Uint8Array.from(atob('{packed}'), (one) => one.charCodeAt(0)))")
+    assert unpacked == text

@@ -62,10 +62,19 @@ function gunzipped(packed) {
     }
     return [code(all.slice(0, literals)), code(all.slice(literals))];
   };
+  const fixed = () => [code(Array.from({ length: 288 }, (_, n) => (n < 144 ? 8 : n < 256 ? 9 : n < 280 ? 7 : 8))), code(new Array(30).fill(5))];
   for (let last = 0; !last;) {
     last = bits(1);
-    if (bits(2) !== 2) throw new Error("Plotly cannot be unpacked: a block of another kind.");
-    const [literal, distance] = trees();
+    const kind = bits(2);
+    if (kind === 0) {  // as it is, from the next whole byte on
+      held = left = 0;
+      const count = packed[at] | (packed[at + 1] << 8);
+      out.set(packed.subarray(at + 4, at + 4 + count), to);
+      at += 4 + count;
+      to += count;
+      continue;
+    }
+    const [literal, distance] = kind === 1 ? fixed() : trees();
     for (let next = symbol(literal); next !== 256; next = symbol(literal)) {
       if (next < 256) out[to++] = next;
       else {
