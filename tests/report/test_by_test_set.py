@@ -55,7 +55,7 @@ def test_every_format_has_the_table(two_sets):
     first = json.loads((report / "report.json").read_text())["test_sets"][0]
     with (report / "test_sets.csv").open() as file:
         row = next(csv.DictReader(file))
-    assert (row["test set"], row["arm"]) == ("news", "layerdrop=0 (baseline)")
+    assert (row["test set"], row["arm"]) == ("news", "no LayerDrop (baseline)")
     assert row["test BLEU"] == f"{first['mean']:.2f}"
     for name, title in (("report.md", "## By test set"), ("report.tex", "by test set"), ("report.html", "By test set")):
         text = (report / name).read_text()

@@ -38,13 +38,13 @@ SLOW = pytest.mark.slow
 )
 def test_the_baseline_may_be_one_of_them(swept, words, capsys):
     assert main(["report", *LINE, f"outputs={swept}", "resamples=1000", *words]) == 0
-    assert f"{PRE} (baseline)" in capsys.readouterr().out
+    assert "PreNorm with norm.learn_g=True = PreNorm with norm.learn_g=False (baseline)" in capsys.readouterr().out
 
 
 def test_any_arm_may_be_the_baseline_and_no_other_name_is(swept, capsys):
     line = ["report", *LINE, f"outputs={swept}", "resamples=1000"]
     assert main([*line, "baseline=norm=scalenorm,norm.learn_g=False"]) == 0
-    assert "norm=scalenorm,norm.learn_g=False (baseline)" in capsys.readouterr().out
+    assert "ScaleNorm with norm.learn_g=False (baseline)" in capsys.readouterr().out
     assert main([*line, "baseline=norm=post"]) == 2
     assert "no such arm" in capsys.readouterr().err
 

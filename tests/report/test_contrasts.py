@@ -175,7 +175,7 @@ def test_the_report_compares_each_arm_with_the_baseline_of_its_level(place):
     assert set(data["arms"][3]["differs"]) == {"layerdrop.encoder", "layerdrop.decoder", "layerdrop.rates"}
     page = (place / "reports" / "within" / "report.html").read_text()
     assert "Differences from the baseline of each norm" in page
-    assert "layerdrop=0.1,norm=post against layerdrop=0,norm=post, seed 1" in page
+    assert "LayerDrop 0.1 with PostNorm against PostNorm without LayerDrop, seed 1" in page
 
 
 def test_one_family_is_judged_as_verdicts_judges_it(selection):

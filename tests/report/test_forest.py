@@ -101,7 +101,7 @@ def test_what_is_exploratory_has_a_colour_and_a_mark_of_its_own(document):
     plot = forests(mixed)["forest"]
     assert [row.is_exploratory for row in plot.rows] == [True, *[False] * (len(plot.rows) - 1)]
     assert plot.caption.endswith("; open marks: exploratory.")
-    assert f"{first.arm} - {first.baseline} exploratory: +" in alternatives(mixed)["forest"]
+    assert "LayerDrop 0.1 \N{MINUS SIGN} no LayerDrop exploratory: +" in alternatives(mixed)["forest"]
     assert alternative(aside) == f"Exploratory: {alternative(first)}"
     *registered, apart, seeds = charts(mixed)["forest"]["data"]
     looks = styles(document)

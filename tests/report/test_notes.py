@@ -16,6 +16,7 @@ from ablab.report.checklist import facts
 from ablab.report.dashboard.content import Content
 from ablab.report.dashboard.send import as_sent, report
 from ablab.report.latex import breakable
+from ablab.report.names import named
 from ablab.report.sentences import notes
 from ablab.report.tables import tables
 from ablab.tracking.console import Console
@@ -30,7 +31,7 @@ def document(reported):
 
 @pytest.fixture
 def written(document, tmp_path, undrawn):
-    _write(document, tmp_path / "noted")
+    _write(document.model_dump(), named(document), tmp_path / "noted")
     return tmp_path / "noted"
 
 
@@ -51,7 +52,8 @@ def test_every_file_says_it(document, written):
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say(document, tmp_path, undrawn):
-    _write(document.model_copy(update={"notes": []}), tmp_path / "plain")
+    silent = document.model_copy(update={"notes": []})
+    _write(silent.model_dump(), silent, tmp_path / "plain")
     for name in TEXTS[3:]:
         assert "Note:" not in (tmp_path / "plain" / name).read_text(encoding="utf-8")
 

@@ -11,6 +11,7 @@ import pytest
 
 from ablab.judge.document import Document
 from ablab.report.charts import alternatives, charts
+from ablab.report.names import named
 from tests.report.browser import CHROMIUM, Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
@@ -38,7 +39,7 @@ def page(browser, reported):
 
 @pytest.fixture(scope="module")
 def document(reported):
-    return Document.model_validate(reported.data)
+    return named(Document.model_validate(reported.data))
 
 
 def test_every_chart_that_can_be_seen_is_drawn_without_scrolling(page, document):
@@ -138,7 +139,7 @@ def test_the_figures_of_a_chart_are_those_that_it_draws(page, document):
     )
 
 
-def test_the_keyboard_reaches_everything_and_sorts(page, reported):
+def test_the_keyboard_reaches_everything_and_sorts(page, document):
     focusable = "a[href], button, input, select, summary"
     shown = f"[...document.querySelectorAll('{focusable}')].filter((one) => one.checkVisibility())"
     page.value(f"globalThis.wanted = new Set({shown})")
@@ -150,9 +151,9 @@ def test_the_keyboard_reaches_everything_and_sorts(page, reported):
     page.value("document.querySelectorAll('#arms th button')[1].focus()")
     page.press("Enter")
     assert page.value("document.querySelectorAll('#arms th')[1].getAttribute('aria-sort')") == "ascending"
-    lowest = min((arm for arm in reported.data["arms"] if arm["mean"] is not None), key=lambda arm: arm["mean"])
+    lowest = min((arm for arm in document.arms if arm.mean is not None), key=lambda arm: arm.mean)
     first = page.value("document.querySelector('#arms tbody tr').cells[0].firstChild.textContent")
-    assert first.removesuffix(" (baseline)") == lowest["name"]
+    assert first.removesuffix(" (baseline)") == lowest.name
 
 
 def test_a_layer_is_chosen_for_all_maps_of_its_section(page):

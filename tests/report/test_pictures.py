@@ -9,6 +9,7 @@ from ablab.judge.document import Document
 from ablab.report import pictures as printed
 from ablab.report.forest import forests, wrapped
 from ablab.report.latex import latex
+from ablab.report.names import named
 from ablab.report.pictures import write_column_picture
 from ablab.report.tables import claims_table, differences_table
 from ablab.report.text import markdown
@@ -109,7 +110,7 @@ def test_the_texts_show_what_was_drawn(reported):
 
 
 def test_equal_reports_give_equal_files(document, reported, tmp_path):
-    printed.write_pictures(document, tmp_path)
+    printed.write_pictures(named(document), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert len(names) == 2 * len([*printed.differences(document), *printed.curves(document)])
     for name in names:

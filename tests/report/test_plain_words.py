@@ -10,8 +10,10 @@ from ablab.judge.lines import ClaimLine, SeedDifference, Span
 from ablab.judge.selection_of_study import of_study
 from ablab.report.drawing import drawing
 from ablab.report.forest import published_differences
+from ablab.report.names import pair_of
 from ablab.report.page import page
-from ablab.report.plain_words import plain_words, spoken, spoken_pair
+from ablab.report.plain_words import plain_words
+from ablab.study.study import label_of
 from tests.report.conftest import unclaimed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -96,11 +98,11 @@ def test_a_verdict_is_said_as_a_person_would(changed, said):
 
 
 def test_arms_are_named_as_people_name_them():
-    assert spoken("norm=post,layerdrop=0,drophead=vshape") == "PostNorm with V-shaped DropHead without LayerDrop"
-    assert spoken("layerdrop=0,drophead=none") == "no LayerDrop or DropHead"
-    assert spoken("my arm") == "my arm"
-    assert spoken("data.pair=[de,en]") == "data.pair=[de,en]"
-    assert spoken_pair("norm=post,layerdrop=0.1", "norm=pre,layerdrop=0.1") == (
+    assert label_of("norm=post,layerdrop=0,drophead=vshape") == "PostNorm with V-shaped DropHead without LayerDrop"
+    assert label_of("layerdrop=0,drophead=none") == "no LayerDrop or DropHead"
+    assert label_of("my arm") == "my arm"
+    assert label_of("data.pair=[de,en]") == "data.pair=[de,en]"
+    assert pair_of("norm=post,layerdrop=0.1", "norm=pre,layerdrop=0.1") == (
         "PostNorm",
         "PreNorm",
         "both with LayerDrop 0.1",
@@ -112,13 +114,13 @@ def test_an_option_says_in_its_file_what_sentences_call_it(tmp_path, monkeypatch
     for option, line in (("named", "# spoken: PowerNorm\n"), ("plain", "# PowerNorm\n"), ("post", "")):
         (tmp_path / f"conf/norm/{option}.yaml").write_text(f"{line}kind: scalenorm\n")
     monkeypatch.chdir(tmp_path)
-    assert spoken("norm=named,layerdrop=0") == "PowerNorm without LayerDrop"
-    assert [spoken(f"norm={option}") for option in ("plain", "post", "pre")] == ["norm=plain", "norm=post", "PreNorm"]
+    assert label_of("norm=named,layerdrop=0") == "PowerNorm without LayerDrop"
+    assert [label_of(f"norm={option}") for option in ("plain", "post", "pre")] == ["norm=plain", "norm=post", "PreNorm"]
 
 
 @pytest.mark.parametrize("group", ["norm", "position", "init", "drophead"])
 def test_sentences_name_every_option_of_ours_without_its_key(group):
-    assert not [option for option in groups()[group] if "=" in spoken(f"{group}={option}")]
+    assert not [option for option in groups()[group] if "=" in label_of(f"{group}={option}")]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_sentences_name_every_option_of_ours_without_its_key(group):
     ],
 )
 def test_arms_that_tuning_left_as_they_are_are_named_once(arm, baseline, said):
-    assert spoken_pair(arm, baseline) == said
+    assert pair_of(arm, baseline) == said
 
 
 @pytest.mark.parametrize(

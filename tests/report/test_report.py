@@ -11,6 +11,7 @@ from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
 from ablab.report.latex import breakable, escaped
+from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import cost_words, document_of
 from ablab.report.tables import tables
@@ -76,7 +77,7 @@ def test_figures_agree_across_all_renderings(reported):
     listed = [cell for line in markdown.splitlines() if line.startswith("| ") for cell in line[2:-2].split(" | ")]
     in_markdown = {re.sub(r" \[[\d, ]+\]$", "", cell) for cell in listed}
     in_markdown |= {"", *re.findall(r"^\d+\. (.*)$", markdown, flags=re.M)}
-    document = Document.model_validate(reported.data)
+    document = named(Document.model_validate(reported.data))
     assert [table.key for table in tables(document)] == [
         "claims",
         "arms",

@@ -48,7 +48,7 @@ def test_an_arm_with_a_diverged_run_has_no_mean_over_the_others(failing):
     assert None not in [whole[column] for column in scores]
     assert (failed["seeds"], failed["missing"]) == (2, "1 diverged")
     assert failed["seconds"] is not None  # a diverged run cost its time all the same
-    assert table_lines(failing, entries)[2].split()[:5] == ["layerdrop=0.1", "2", "-", "-", "-"]
+    assert table_lines(failing, entries)[2].split()[:6] == ["LayerDrop", "0.1", "2", "-", "-", "-"]
     close(failing, entries, lambda _: None)
     with (failing.folder / COMPARISON).open() as file:
         assert [row["test_bleu"] == "" for row in csv.DictReader(file)] == [False, True]

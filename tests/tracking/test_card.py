@@ -33,7 +33,7 @@ def card_of(tmp_path, *words) -> RunCard:
     ("display", "name"),
     [
         ("s1", "baseline, seed 1"),
-        ("norm=scalenorm,layerdrop=0.2,s3", "norm=scalenorm,layerdrop=0.2, seed 3"),
+        ("norm=scalenorm,layerdrop=0.2,s3", "ScaleNorm with LayerDrop 0.2, seed 3"),
         ("init=stds,s12", "init=stds, seed 12"),
     ],
 )
@@ -41,14 +41,14 @@ def test_a_single_run_is_named_by_what_differs_from_the_defaults(display, name):
     assert spoken(display) == name
 
 
-def test_the_runs_of_a_study_are_named_by_what_differs_from_its_baseline(tmp_path):
+def test_the_runs_of_a_study_are_named_by_what_people_call_their_arms(tmp_path):
     study = define(("norm=pre,scalenorm", "layerdrop=0,0.2", "seed=1", f"outputs={tmp_path}"))
     names = [study.name_of(cell) for cell in study.cells]
     assert names == [
-        "norm=pre,layerdrop=0 (baseline), seed 1",
-        "layerdrop=0.2, seed 1",
-        "norm=scalenorm, seed 1",
-        "norm=scalenorm,layerdrop=0.2, seed 1",
+        "PreNorm without LayerDrop (baseline), seed 1",
+        "PreNorm with LayerDrop 0.2, seed 1",
+        "ScaleNorm without LayerDrop, seed 1",
+        "ScaleNorm with LayerDrop 0.2, seed 1",
     ]
 
 
@@ -56,7 +56,7 @@ def test_words_of_a_run_of_a_study_carry_study_arm_and_the_users_name(tmp_path, 
     study = define(("norm=pre,scalenorm", "seed=1", f"outputs={tmp_path}", "logger.name='it is mine'"))
     logger = compose(study.words_of(study.cells[1])).config.logger
     assert (logger.study, logger.arm) == (study.name, "norm=scalenorm")
-    assert logger.name == "it is mine, norm=scalenorm, seed 1"
+    assert logger.name == "it is mine, ScaleNorm, seed 1"
     card = card_of(tmp_path, *study.words_of(study.cells[1]))
     assert (card.group, card.config["studies"]) == (study.name, {study.name.replace(".", "_"): "norm=scalenorm"})
     assert study.name in card.tags

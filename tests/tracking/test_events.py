@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ablab.config import compose
+from ablab.config.labels import label
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks import identity
@@ -55,7 +56,7 @@ def test_the_arms_are_top_level_keys_and_the_recipe_is_there(tracked):
 def test_the_id_begins_with_the_run_id_and_the_name_is_the_display_name_in_words(tracked):
     assert tracked.seen.card.run_id == tracked.record.run_id
     assert tracked.seen.card.id_there.startswith(f"{tracked.record.run_id}-")
-    assert tracked.seen.card.name == tracked.record.name.removesuffix(",s3") + ", seed 3"
+    assert tracked.seen.card.name == label(tracked.record.name.removesuffix(",s3")) + ", seed 3"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_a_run_of_a_study_is_in_its_group_and_bears_its_arm(tmp_path):
     assert typed(*line).code == 0
     (run,) = [path for path in (tmp_path / "smoke" / "runs").iterdir() if path.is_dir()]
     card = Seen.of(run).card
-    assert (card.group, card.tags, card.config["arm"]) == ("norms", ["norm=pre", "smoke"], "norm=pre")
+    assert (card.group, card.tags, card.config["arm"]) == ("norms", ["PreNorm", "smoke"], "norm=pre")
 
 
 def test_no_logger_leaves_no_trace(tmp_path):

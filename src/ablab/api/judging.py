@@ -16,6 +16,7 @@ from ablab.judge.lines import ClaimLine
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_table import of_frame
 from ablab.judge.table_claims import TableExperiment, read_claims
+from ablab.report.names import named
 from ablab.report.page import page
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
@@ -48,12 +49,13 @@ class JudgedFrame:
     @cached_property
     def text(self) -> str:
         """A line for each claim, after the notes on all."""
-        notes = [f"Note: {note}" for note in self.document.notes]
-        return "\n".join([*notes, *(f"{plain_words(one, self.document.metric)} {one.judged}" for one in self.verdicts)])
+        read = named(self.document)
+        notes = [f"Note: {note}" for note in read.notes]
+        return "\n".join([*notes, *(f"{plain_words(one, read.metric)} {one.judged}" for one in read.claims)])
 
     def page(self, path: str | Path = "report.html") -> Path:
         """Write the report as one HTML page, and return its path."""
-        write_text(Path(path), page(self.document))
+        write_text(Path(path), page(named(self.document)))
         return Path(path)
 
     def __str__(self) -> str:

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ablab.api.tables import Rows
+from ablab.config.labels import label
 from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
 from ablab.fields import flatten
+from ablab.files import size
 from ablab.store.failures import Failure, read_failure
 from ablab.store.heartbeat import read_pulse
 from ablab.store.index import Index
@@ -29,16 +31,24 @@ DAMAGED = "damaged"
 """State of a run whose recipe, record or evaluation cannot be read; the others are those of a study's ledger."""
 
 
+class PlannedAs(NamedTuple):
+    """What a run was planned as: an arm of a study. `label`: what people call the arm."""
+
+    study: str
+    arm: str
+    label: str
+
+
 @dataclass(frozen=True)
 class Run:
     """A run that has begun. Everything but the folder is read when it is first asked for.
 
-    `arm`: the study and arm that the run was last planned as, such as `("norms", "norm=post")`, if any.
-    `index`: of its store, in a list of many runs.
+    `arm`: the place in a study that the run was planned for last, such as `("norms", "norm=post", "PostNorm")`,
+    if any. `index`: of its store, in a list of many runs.
     """
 
     folder: RunFolder
-    arm: tuple[str, str] | None = field(default=None, compare=False)
+    arm: PlannedAs | None = field(default=None, compare=False)
     index: Index | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
@@ -85,7 +95,18 @@ class Run:
         """Its differences from the defaults and its seed; until training has ended, its arm and seed, if planned."""
         if self.damage is None and self.record is not None:
             return self.record.name
-        return "" if self.arm is None or self.damage is not None else f"{self.arm[1]},s{self.seed}"
+        return "" if self.arm is None or self.damage is not None else f"{self.arm.arm},s{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """What people call it: as the study does that planned it, or else by its differences from the defaults."""
+        differing = self.name.rpartition("s")[0].rstrip(",")
+        return label(differing) if self.arm is None else self.arm.label
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of its folder."""
+        return size(self.path)
 
     @property
     def seed(self) -> int:
@@ -219,7 +240,7 @@ class Run:
         """What conditions are about: groups, fields, seed, state, scores, study, arm and end, as typed."""
         if self.damage is not None:
             return {"state": self.state}
-        study, arm = self.arm or ("", "")
+        study, arm, _ = self.arm or ("", "", "")
         planned = {key: value for key, value in (("study", study), ("arm", arm)) if value}
         if self.record is None:
             return {**_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
@@ -231,7 +252,8 @@ class Run:
         if self.damage is not None:
             return {**head, "damage": self.damage}
         head["seed"] = self.seed
-        head["study"], head["arm"] = self.arm or (None, None)
+        head["study"], head["arm"] = self.arm[:2] if self.arm else (None, None)
+        head["label"] = self.label or None
         if self.record is None:
             return {**head, **self.settings}
         head |= {"condition": self.record.condition_id, "ended": self.record.ended}

@@ -5,19 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from ablab.api.run import Run
+from ablab.api.run import PlannedAs, Run
 from ablab.api.tables import Rows
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.store.finished import find_run
 from ablab.store.index import index_of
 from ablab.store.run_folder import RunFolder, all_runs
-from ablab.tasks.conditions import conditions, meeting
+from ablab.study.study import label_of
+from ablab.tasks.conditions import SIZE, conditions, meeting
 
 if TYPE_CHECKING:
     import pandas
 
     from ablab.api.study import LaunchedStudy
+
+
+MEGABYTE = 1e6
+"""Bytes, the unit of conditions on sizes."""
 
 
 def open(outputs: str | Path = "outputs") -> "Store":
@@ -84,7 +89,9 @@ class Store:
         found = [Run(folder, arms.get(folder.run_id), index) for folder in all_runs(self.path)]
         if not where.split():
             return Runs(found)
-        are_meant = meeting([run.values for run in found], where)
+        sized = any(one.key == SIZE for one in conditions(where))  # which takes a walk through each folder
+        sizes = [{SIZE: str(run.size / MEGABYTE)} if sized else {} for run in found]
+        are_meant = meeting([{**run.values, **more} for run, more in zip(found, sizes, strict=True)], where)
         index.keep()
         return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 
@@ -111,12 +118,14 @@ class Store:
 
     def of_study(self, name: str) -> set[str]:
         """Return the ids of the runs that a launched study has planned."""
-        return {run for run, _ in _planned(self.path / "studies" / name / "runs.json")}
+        return {run for run, *_ in _planned(self.path / "studies" / name / "runs.json")}
 
-    def _arms(self) -> dict[str, tuple[str, str]]:
-        """Return the study and the arm of each planned run, by its id."""
+    def _arms(self) -> dict[str, PlannedAs]:
+        """Return the place of each planned run, by its id."""
         return {
-            run: (name, arm) for name in self.studies for run, arm in _planned(self.path / f"studies/{name}/runs.json")
+            run: PlannedAs(name, *arm)
+            for name in self.studies
+            for run, *arm in _planned(self.path / f"studies/{name}/runs.json")
         }
 
     def folder(self, run_id: str) -> RunFolder:
@@ -124,9 +133,12 @@ class Store:
         return RunFolder(self.path / "runs" / run_id)
 
 
-def _planned(path: Path) -> list[tuple[str, str]]:
-    """Return id and arm of each planned run; nothing of a damaged file, which only names runs."""
+def _planned(path: Path) -> list[tuple[str, str, str]]:
+    """Return id, arm and label of each planned run; nothing of a damaged file, which only names runs."""
     try:
-        return [(str(each["run_id"]), str(each["arm"])) for each in read_json(path)]
+        return [
+            (str(each["run_id"]), arm := str(each["arm"]), str(each.get("label") or label_of(arm)))
+            for each in read_json(path)
+        ]
     except (UserError, OSError, LookupError, TypeError):
         return []

@@ -1,6 +1,7 @@
 """The `ls` command: the runs of a store as a table.
 
-Names may be too long for it: the words that all have are left out, and what tells the runs from each other comes first.
+A run that a study planned has the name of its arm. Others are named by their differences from the defaults, which may
+be too long: the words that all have are left out, and what tells the runs from each other comes first.
 """
 
 import csv
@@ -8,6 +9,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +21,23 @@ from ablab.api.store import Runs
 from ablab.api.tables import Rows
 from ablab.code.machine import uncollected
 from ablab.commands.options import LsOptions
+from ablab.config.labels import label
 from ablab.errors import DONE, UserError, choices
 from ablab.store.records import Strict
-from ablab.tasks.conditions import near_miss
+from ablab.tasks.conditions import SIZE, near_miss
 from ablab.tasks.identity import parts_of
 from ablab.tasks.registry import known_scores, task_named
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import aligned
+from ablab.text import aligned, how_many, size_of
 from ablab.tracking.console import Console
 
 
 class Listed(Strict):
     """A run in a list. `study`, `arm`: as which it was planned last. `choices`: the option of each group.
 
-    `scores`: those it has, of its latest evaluation, on `test_set`. `damage`: what of it cannot be read.
+    `scores`: those it has, of its latest evaluation, on `test_set`. `damage`: what of it cannot be read. `label`:
+    what people call its arm; `size`: bytes of its folder, where they were asked for.
     """
 
     id: str
@@ -48,10 +52,12 @@ class Listed(Strict):
     scores: dict[str, float] = Field(default_factory=dict)
     choices: dict[str, str] = Field(default_factory=dict)
     damage: str | None = None
+    label: str | None = None
+    size: int | None = None
 
     @classmethod
     def of(cls, run: Run) -> "Listed":
-        study, arm = run.arm or (None, None)
+        study, arm = run.arm[:2] if run.arm else (None, None)
         if run.damage is not None:
             return cls(id=run.id, name=run.name, state=run.state, study=study, arm=arm, damage=run.damage)
         record, evaluation = run.record, run.judged
@@ -62,6 +68,7 @@ class Listed(Strict):
             seed=run.seed,
             study=study,
             arm=arm,
+            label=run.label or None,
             condition=None if record is None else record.condition_id,
             ended=None if record is None else record.ended,
             test_set=None if evaluation is None else evaluation.test_name,
@@ -73,7 +80,7 @@ class Listed(Strict):
     def cells(self) -> dict[str, Any]:
         """The columns that a table can have of it."""
         plain = self.model_dump(exclude={"scores", "choices"}, exclude_none=True)
-        return {**plain, **self.scores, **self.choices}
+        return {**plain, **({"age": age(self.ended)} if self.ended else {}), **self.scores, **self.choices}
 
 
 class Listing(Strict):
@@ -82,12 +89,24 @@ class Listing(Strict):
     runs: list[Listed]
 
 
-def listing(runs: Runs, sort: str | None = None, limit: int | None = None) -> Listing:
+def age(ended: str) -> str:
+    """Return how long ago this moment was, in the largest unit that fits: `3 d`."""
+    seconds = max(0.0, (datetime.now(timezone.utc) - datetime.fromisoformat(ended)).total_seconds())
+    return next((f"{seconds // unit:.0f} {name}" for name, unit in AGES if seconds >= unit), "0 s")
+
+
+AGES = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+"""Units of age, with their seconds."""
+
+
+def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, sized: bool = False) -> Listing:
     """List runs, the newest first. `sort`: a column, such as `test_bleu`, or `-test_bleu` for the highest first.
 
-    Runs without it come last.
+    Runs without it come last. `sized`: with bytes of their folders, which takes a walk through each.
     """
     listed = [Listed.of(run) for run in runs]
+    if sized or (sort or "").removeprefix("-") == SIZE:
+        listed = [one.model_copy(update={"size": run.size}) for one, run in zip(listed, runs, strict=True)]
     runs.keep_index()
     if sort is None:  # what goes on, then the newest
         listed.sort(key=lambda one: one.ended or "9999", reverse=True)
@@ -135,11 +154,14 @@ def ls(arguments: Sequence[str]) -> int:
         raise UserError(f"columns={options.columns}: not with format=json, which has all; allowed: text, csv")
     store = open_store(Path(options.outputs) / "smoke" if options.smoke else options.outputs)
     found = store.runs(options.where)
-    listed = listing(found, options.sort, options.limit)
+    sized = options.columns is not None and SIZE in options.columns.split(",")
+    listed = listing(found, options.sort, options.limit, sized=sized)
     if options.format == "json":
         say_json(listed)
         return DONE
     by_id = {run.id: run for run in found}
+    if options.by is not None:
+        return _by_arm(found, options)
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
@@ -172,10 +194,14 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
     rows = [
         [_cell(known.get(column), column, row[column]) for column in columns] for row in table_of(listed, columns, runs)
     ]
-    names = ShortNames([one.name for one in listed if one.name])
+    names = ShortNames([one.name for one in listed if one.name and one.arm is None])
+    studies = {one.study for one in listed}
     for row, one in zip(rows, listed, strict=True):
         if "name" in columns:
-            row[columns.index("name")] = one.damage or names.of(one.name)
+            seed = f",s{one.seed}" if "seed" in columns else ""
+            own = f"{one.study}: {one.label}" if len(studies) > 1 else one.label
+            said = own if one.arm is not None else label(names.of(one.name).removesuffix(seed))
+            row[columns.index("name")] = one.damage or said or "baseline"
     width = shutil.get_terminal_size().columns
     table = _fitted([columns, *rows], width, [c for c in columns if c in known]) if is_free else [columns, *rows]
     numbers = {"seed", *known}
@@ -192,7 +218,51 @@ def _cell(score: Score | None, column: str, value: object) -> str:
         return ""
     if score is not None and isinstance(value, float):
         return f"{value:,.{score.digits}f}"
+    if column == SIZE and isinstance(value, int):
+        return size_of(value)
     return str(value)[:10] if column == "ended" else str(value)
+
+
+def _by_arm(found: Runs, options: LsOptions) -> int:
+    """Print a row for each arm of each study, the newest first; runs that no study planned are one row."""
+    if other := next((key for key in ("columns", "sort", "limit") if getattr(options, key) is not None), None):
+        raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
+    if options.format == "json":
+        raise UserError("by=arm: not with format=json, whose runs have their study and arm; allowed: text, csv")
+    arms: dict[tuple[str, str], list[Run]] = {}
+    for run in found:
+        arms.setdefault(("", "") if run.arm is None else run.arm[:2], []).append(run)
+    scores, known = _scores_of(found), known_scores()
+    known = {**known, **{name: score for run in found for name, score in run.measured.items()}}
+    rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]
+    rows.sort(key=lambda row: row["ended"] or "9999", reverse=True)
+    columns = ["study", "arm", "runs", *scores, "ended", SIZE]
+    if options.format == "csv":
+        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return DONE
+    cells = [[_cell(known.get(column), column, row[column]) for column in columns] for row in rows]
+    kept = [n for n, column in enumerate(columns) if column not in known or any(row[n] for row in cells)]
+    table = [[line[n] for n in kept] for line in (columns, *cells)]
+    left = [column not in known and column != SIZE for column in table[0]]
+    console = Console()
+    console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
+    console.say(f"{how_many(len(found), 'run')}, {size_of(sum(run.size for run in found))}; scores are means")
+    return DONE
+
+
+def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str, Any]:
+    states = Counter(run.state for run in runs)
+    values = {name: [run.scores[name] for run in runs if name in run.scores] for name in scores}
+    return {
+        "study": study or "-",
+        "arm": runs[0].label if study else "no study",
+        "runs": ", ".join(f"{count} {state}" for state, count in states.items()),
+        **{name: sum(found) / len(found) if found else None for name, found in values.items()},
+        "ended": max((run.record.ended for run in runs if run.damage is None and run.record), default=None),
+        SIZE: sum(run.size for run in runs),
+    }
 
 
 def _padded(table: Sequence[Sequence[str]], left: Sequence[bool]) -> list[list[str]]:

@@ -202,12 +202,15 @@ class LsOptions(Options):
     output = "ablab.commands.ls.Listing"
 
     where: str = ""
-    """conditions, separated by spaces: groups, fields, seed, state, study, arm, ended (a day) and scores, with =, !=,
-    <, <=, > or >="""
+    """conditions, separated by spaces: groups, fields, seed, state, study, arm, ended (a day), size (in MB) and
+    scores, with =, !=, <, <=, > or >="""
     sort: str | None = None
     """column to sort by, the lowest first; -test_bleu: the highest first"""
     columns: str | None = None
-    """columns of the table, separated by commas: id, name, state, study, arm, ended, scores, groups, and fields"""
+    """columns of the table, separated by commas: id, name, state, study, arm, label, ended, age, size, scores, groups,
+    and fields"""
+    by: Literal["arm"] | None = None
+    """arm: a row for each arm of each study, with its runs by state, the means of their scores, and their size"""
     limit: Annotated[int, Field(ge=1)] | None = None
     """largest number of runs to list"""
     format: Literal["text", "json", "csv"] = "text"

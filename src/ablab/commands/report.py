@@ -26,6 +26,7 @@ from ablab.report.charts import charts
 from ablab.report.checklist import checklist
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.latex import column_files, latex
+from ablab.report.names import named
 from ablab.report.page import page
 from ablab.report.pictures import DRAWS, drawn, write_column_picture, write_pictures
 from ablab.report.plain_words import plain_words
@@ -76,13 +77,14 @@ def report(arguments: Sequence[str]) -> int:
         return FAILED
     with console.counting_bar("comparing arms", len(selection.rows)) as bar:
         document = document_of(selection, options.resamples, lambda: bar.advance(1))
-    is_news = _write(document, selection.folder)
+    read = named(document)
+    is_news = _write(document.model_dump(), read, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):
-        track_report(document, study, console.say)
+        track_report(read, study, console.say)
     if options.format == "json":
         say_json(document)
     else:
-        _say(document, selection.folder, console)
+        _say(read, selection.folder, console)
     return DONE
 
 
@@ -155,9 +157,12 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     return changed if baseline == selection.baseline else replace(changed, within=None, baselines={})
 
 
-def _write(document: Document, folder: Path) -> bool:
-    """Write all files, or none if one fails; return whether the content differs from the previous report."""
-    before, data = _previous(folder / "report.json"), document.model_dump()
+def _write(data: dict[str, Any], document: Document, folder: Path) -> bool:
+    """Write all files, or none if one fails; return whether the content differs from the previous report.
+
+    data: of report.json, under the names of the study; document: under those for people, as every other file has it.
+    """
+    before = _previous(folder / "report.json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         made = Path(place)

@@ -96,7 +96,7 @@ class ShownRun(Strict):
 
 def card(run: Run) -> ShownRun:
     """Describe a run, damaged or not."""
-    study, arm = run.arm or (None, None)
+    study, arm = run.arm[:2] if run.arm else (None, None)
     what: dict[str, Any] = {
         "id": run.id,
         "name": run.name,

@@ -54,7 +54,8 @@ class TaskOption(Option):
 
 
 class Logger(Option):
-    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `study`, `arm` and `name`.
+    """The tracker of a run, if any; the record on disk is authoritative. A sweep sets `study`, `arm`,
+    `label` and `name`.
 
     `variables`: prefix of the tracker's own environment variables. `portable`: fields that go on to hold for a run that
     came from others; where and whether something is sent is for the reader's own configuration to say.
@@ -63,11 +64,12 @@ class Logger(Option):
     of_group = "logger"
     role: ClassVar[Role] = RUNTIME
     variables: ClassVar[str | None] = None
-    portable: ClassVar[tuple[str, ...]] = ("name", "group", "study", "arm")
+    portable: ClassVar[tuple[str, ...]] = ("name", "group", "study", "arm", "label")
     name: Annotated[str | None, Formerly(None)]
     group: Annotated[str | None, Formerly(None)]
     study: Annotated[str | None, Formerly(None)]
     arm: Annotated[str | None, Formerly(None)]
+    label: Annotated[str | None, Formerly(None)]
 
     def heard(self, what: str) -> str | None:
         """Return what the tracker's own variable says, such as WANDB_NAME, or None."""

@@ -330,7 +330,7 @@ class Document(Strict):
     tables show beside the metric; `loss`: that of validation, of each run. `stamp`, `lost_stamps`: as of `Selection`;
     older reports have none. `origin`: where the figures are not from runs of a store, that it was not verified.
     `setup`: None without records, and in older reports. `drift`: of the baselines, where three of their
-    runs finished, once no run is awaited.
+    runs finished, once no run is awaited. `labels`: what people call an arm, by its name, where that is not its name.
     """
 
     name: str
@@ -369,6 +369,7 @@ class Document(Strict):
     tuning: list[TuningLine] = Field(default_factory=list)
     drift: list[DriftLine] = Field(default_factory=list)
     worth: list[WorthLine] = Field(default_factory=list)
+    labels: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

@@ -217,7 +217,7 @@ class ClaimLine(Strict):
     registration, and shares an error rate with such claims alone. `union`: where other studies registered claims about
     the same runs. `tuning`: how it stands with tuned and with usual settings. `words`: sentences that can stand alone;
     they begin with what is claimed, which older reports do not have apart, and before that with the mark of what is
-    exploratory.
+    exploratory. `pair`: what people call the two sides, and what both have in common; older reports do not say.
     """
 
     arm: str
@@ -261,6 +261,7 @@ class ClaimLine(Strict):
     higher_is_better: bool | None = None
     followed: FollowedLine | None = None
     tuning: str | None = None
+    pair: list[str] | None = None
 
     @property
     def judged(self) -> str:

@@ -24,7 +24,7 @@ from ablab.study.claims import Settled, settled
 from ablab.study.grid import Grid
 from ablab.text import how_many
 
-FREE = {"question", "source", "claims", "metrics"}
+FREE = {"question", "source", "claims", "metrics", "labels"}
 """What may change after the registration without making all claims exploratory; claims are compared one by one."""
 
 

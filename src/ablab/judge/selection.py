@@ -66,7 +66,8 @@ class SelectedArms:
     where seeds are added until these are settled; `ended`: why no more are. `sharing`: other registrations of the same
     runs. `flaws`: where the selection is not what the store's register has. `stamp`: the end of the register;
     `lost_stamps`: those of earlier reports that it never had. `chosen_by`: what leaves out other runs of the recipes.
-    `lengths`: the baseline at other lengths, by which gains are turned into compute.
+    `lengths`: the baseline at other lengths, by which gains are turned into compute. `labels`: what the file calls
+    levels and arms.
     """
 
     name: str
@@ -105,6 +106,7 @@ class SelectedArms:
     lost_stamps: Sequence[str] = ()
     chosen_by: str = "the choice of seeds"
     lengths: Lengths | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measure(self) -> Measure:

@@ -142,6 +142,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         baselines=grid.baselines,
         awaited=[run for arm in of_arms for run in arm.runs if experiment.seeds and not run.has_ended],
         declared=experiment.metric,
+        labels=experiment.labels,
         measures=measures,
         origin=UNVERIFIED,
         flaws=flaws,

@@ -11,7 +11,7 @@ from ablab.files import json_digest
 from ablab.judge.results_table import Results
 from ablab.judge.table_metrics import TableMetric
 from ablab.judge.tool_runs import At, ToolQuery
-from ablab.study.experiment import Declared, ErrorEstimate, Expectation, check_seeds, read_as
+from ablab.study.experiment import Declared, ErrorEstimate, Expectation, Labels, check_seeds, read_as
 from ablab.tasks.task import FAILURES
 
 
@@ -39,6 +39,7 @@ class TableExperiment(Declared):
     baseline: str | None = None
     within: str | None = None
     seeds: Annotated[list[int], Field(min_length=1), AfterValidator(check_seeds)] | None = None
+    labels: Labels = Field(default_factory=dict)
     metric: str | None = None
     better: Literal["higher", "lower"] | None = None
     metrics: dict[str, TableMetric] = Field(default_factory=dict)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
+from ablab.config.labels import NONE
 from ablab.judge.document import Document
 from ablab.judge.failures import RANK
 from ablab.judge.lines import (
@@ -16,6 +17,7 @@ from ablab.judge.lines import (
     interval_text,
 )
 from ablab.judge.tuned import SAME, UNDECIDED, by_tuning, is_tuned
+from ablab.report.names import pair_of
 from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
@@ -23,8 +25,8 @@ from ablab.study.claims import EXPECTED
 from ablab.text import duration, p_words, percent, signed
 
 
-def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
-    """Return all claims of a report with what is claimed, and with sentences on the verdict."""
+def with_words(lines: Sequence[ClaimLine], labels: Mapping[str, str] = NONE) -> list[ClaimLine]:
+    """Return all claims of a report with what is claimed, with sentences on the verdict, and with their labels."""
     said = []
     for without, pair in zip(lines, by_tuning(lines), strict=True):
         line = without.model_copy(update={"strength": strength(without)})
@@ -32,7 +34,7 @@ def with_words(lines: Sequence[ClaimLine]) -> list[ClaimLine]:
         sentences = [_verdict(line, is_of_several=is_of_several), *_beside(line), *_tuning(line, lines, pair)]
         mark = EXPLORATORY if line.exploratory else ""
         update = {"claimed": claimed(line), "words": f"{mark}{claimed(line)}: {' '.join(sentences)}"}
-        said.append(line.model_copy(update=update))
+        said.append(line.model_copy(update={**update, "pair": list(pair_of(line.arm, line.baseline, labels))}))
     return said
 
 

@@ -10,7 +10,7 @@ from ablab.files import COLOURS
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine, SeedDifference, Span, interval_text
 from ablab.report.figures import ASIDE, styles
-from ablab.report.plain_words import spoken, spoken_pair
+from ablab.report.names import pair_of
 from ablab.report.tables import differences_by_effect
 from ablab.study.looks import Style
 from ablab.text import signed
@@ -137,7 +137,7 @@ def _claimed(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
     """Return the row of a claim; without an estimate where it was judged by shares of failures or ranks, which have
     another scale.
     """
-    name = f"{claim.arm} - {claim.baseline}"
+    name = _name(claim)
     if claim.title != claim.about:
         return ForestRow(name, None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
     return ForestRow(
@@ -178,7 +178,7 @@ def column_panels(document: Document) -> dict[str, list[ForestRow]]:
     return panels or {
         _in(document.title, document.unit): [
             ForestRow(
-                spoken(one.arm),
+                one.arm,
                 one.difference,
                 one.interval,
                 document.digits,
@@ -200,11 +200,14 @@ def _in(about: str, unit: str) -> str:
     return about if not unit or about.endswith(unit) else f"{about} ({unit})"
 
 
+def _name(claim: ClaimLine) -> str:
+    arm, baseline, both = claim.pair or pair_of(claim.arm, claim.baseline)
+    return f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
+
+
 def _spoken_claim(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
-    arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
-    name = f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
     return ForestRow(
-        name,
+        _name(claim),
         claim.difference,
         claim.interval,
         claim.digits,

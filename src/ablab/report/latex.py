@@ -14,7 +14,7 @@ from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.columns import ReportTable
 from ablab.report.forest import MARKS, column_panels
 from ablab.report.pictures import DRAWS, Picture, curves, differences
-from ablab.report.plain_words import plain_words, spoken
+from ablab.report.plain_words import plain_words
 from ablab.report.tables import arms_by_effect, levels, tables
 from ablab.text import how_many, number, signed
 
@@ -251,7 +251,7 @@ def _fitting(rows: Sequence[dict[str, str]], counts: set[int]) -> tuple[list[str
 
 
 def _line(arm: ArmLine, row: dict[str, str], columns: Sequence[str]) -> str:
-    name = breakable(spoken(arm.name))
+    name = breakable(arm.name)
     if arm.mean is None:
         said = "no score" if arm.finished else "no finished run"
         if arm.diverged:
@@ -268,7 +268,7 @@ def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]
     said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]
     text = breakable(said[0])
     if "difference" in columns:
-        baseline = document.baselines if document.within else spoken(document.baseline)
+        baseline = document.baselines if document.within else document.baseline
         interval = f", with {breakable(_intervals(document))}" if "interval" in columns else ""
         shared = {line.n for line in document.differences if line.difference is not None} == counts
         paired = "paired by seed" if shared else "paired by seed, over those that both have"

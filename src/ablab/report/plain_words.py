@@ -1,19 +1,11 @@
-"""The words that a person would say first: arms by name, and what verdicts show.
+"""The words that a person would say first: what verdicts show."""
 
-`norm=scalenorm,layerdrop=0` is ScaleNorm without LayerDrop.
-"""
-
-import re
-from functools import cache
 from math import inf
-from pathlib import Path
 from typing import NamedTuple
 
-from ablab.config.groups import file_of, groups
 from ablab.judge.failures import RANK, SHARE
 from ablab.judge.lines import EXPLORATORY, ClaimLine
-from ablab.study.study import names_of
-from ablab.study.tuning import TUNED
+from ablab.report.names import pair_of
 
 OPEN = ("inconclusive", "not testable", "provisional")
 """Outcomes that show nothing."""
@@ -162,12 +154,12 @@ def _asked(claim: ClaimLine, metric: str) -> str:
 
 def _compared(claim: ClaimLine, metric: str, *, is_higher: bool, by: str = "", after: str = "") -> str:
     forms, of = _forms(claim, metric)
-    arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
+    arm, baseline, both = claim.pair or pair_of(claim.arm, claim.baseline)
     return f"{arm} {forms.higher if is_higher else forms.lower} {baseline}{of}{by}{both and f', {both}'}{after}"
 
 
 def _alike(claim: ClaimLine, metric: str, differ: str = "") -> str:
-    arm, baseline, both = spoken_pair(claim.arm, claim.baseline)
+    arm, baseline, both = claim.pair or pair_of(claim.arm, claim.baseline)
     of = "" if claim.metric == metric else f" in {claim.about}"
     return f"{arm} and {baseline} {differ or f'differ by less than {amount(claim)}'}{of}{both and f', {both}'}"
 
@@ -200,83 +192,3 @@ def _capital(text: str) -> str:
     """Begin a sentence with a capital, unless it begins with an identifier."""
     first = text.partition(" ")[0]
     return text if "=" in first or "_" in first else text[:1].upper() + text[1:]
-
-
-SAID = re.compile(r"^# spoken: (.+)$", re.MULTILINE)
-"""The line of an option's YAML file that says how a sentence names the option. One without it keeps its name."""
-
-OF_SETTINGS = {"layerdrop=0": "no LayerDrop", "training.precision=fp32": "fp32", "training.precision=bf16": "bf16"}
-"""Levels of settings, which have no file."""
-
-NUMBERED = {"layerdrop": "LayerDrop", "optim.lr": "learning rate", "model.dropout": "dropout"}
-"""Factors whose levels are numbers."""
-
-LEVEL = r"[^,=\s]+=(?:\[[^\]]*\]|[^,\s]*)"
-LEVELS = rf"{LEVEL}(?:,{LEVEL})*"
-
-
-def spoken(name: str) -> str:
-    """Return the name of an arm, or a side of a claim, as a person says it; unchanged where it is no list of levels."""
-    return re.sub(LEVELS, lambda found: _joined(re.findall(LEVEL, found[0])), name)
-
-
-def spoken_pair(arm: str, baseline: str) -> tuple[str, str, str]:
-    """Return the names of two arms, and what they have in common: `both with LayerDrop 0.1`, `both tuned`, or nothing.
-
-    An arm that tuning left as it is has two names, and stands for both.
-    """
-    sides = [names_of(name) for name in (arm, baseline)]
-    tuned = [names[-1].endswith(TUNED) for names in sides]
-    if all(tuned):
-        first, second, both = spoken_pair(sides[0][-1].removesuffix(TUNED), sides[1][-1].removesuffix(TUNED))
-        how = "tuned" if any(len(names) == 1 for names in sides) else "at their usual settings, which tuning kept"
-        return first, second, f"{both} and {how}" if both else f"both {how}"
-    if any(is_tuned and len(names) > 1 for is_tuned, names in zip(tuned, sides, strict=True)):
-        return spoken_pair(sides[0][0], sides[1][0])
-    if not (re.fullmatch(LEVELS, arm) and re.fullmatch(LEVELS, baseline)):
-        return spoken(arm), spoken(baseline), ""
-    ours, theirs = re.findall(LEVEL, arm), re.findall(LEVEL, baseline)
-    common = [level for level in ours if level in theirs]
-    own, other = ([level for level in levels if level not in common] for levels in (ours, theirs))
-    if not common or not own or not other:
-        return spoken(arm), spoken(baseline), ""
-    there, missing = _parts(common)
-    shared = [*([f"with {_listed(there, 'and')}"] if there else []), *([_without(missing)] if missing else [])]
-    return _joined(own), _joined(other), f"both {' '.join(shared)}"
-
-
-def _joined(levels: list[str]) -> str:
-    there, missing = _parts(levels)
-    if not there:
-        return f"no {_listed(missing, 'or')}"
-    head, *rest = there
-    with_ = [f"with {_listed(rest, 'and')}"] if rest else []
-    return " ".join([head, *with_, *([_without(missing)] if missing else [])])
-
-
-def _parts(levels: list[str]) -> tuple[list[str], list[str]]:
-    """Return what the levels bring, and what they leave out."""
-    said = [part for level in levels for part in _level(level).split(" with ")]
-    missing = [name.removeprefix("no ") for name in said if name.startswith("no ")]
-    return [name for name in said if not name.startswith("no ")], missing
-
-
-def _without(missing: list[str]) -> str:
-    return f"without {_listed(missing, 'or')}"
-
-
-def _listed(names: list[str], last: str) -> str:
-    return f" {last} ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
-def _level(level: str) -> str:
-    factor, _, value = level.partition("=")
-    if value in groups().get(factor, ()):
-        return _said_in(file_of(factor, value)) or level
-    return OF_SETTINGS.get(level) or (f"{NUMBERED[factor]} {value}" if factor in NUMBERED else level)
-
-
-@cache
-def _said_in(file: Path) -> str | None:
-    found = SAID.search(file.read_text(encoding="utf-8", errors="replace"))
-    return None if found is None else found[1]

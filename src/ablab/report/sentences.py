@@ -12,6 +12,7 @@ from ablab.judge.metrics import Measure
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
+from ablab.report.names import labels_of
 from ablab.statistics.diverged import FEWEST_RANKED
 from ablab.statistics.moderated import VERSION
 from ablab.store.pack import has_no_texts
@@ -28,8 +29,9 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     lines = [line for line in found.drift if line.title in titles]
     said = {
         "notes": [*notes(selection, found.claims), *(drifted(line) for line in lines if line.found), *found.notes],
-        "claims": with_words(found.claims),
+        "claims": with_words(found.claims, selection.labels),
         "methods": [*methods(selection), *on_drift(lines)],
+        "labels": labels_of(found, selection.labels),
     }
     return found.model_copy(update=said)
 

@@ -40,7 +40,7 @@ def claims_table(document: Document) -> ReportTable:
 
 def arms_table(document: Document) -> ReportTable:
     """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
-    digits = document.digits
+    digits, names = document.digits, {said: name for name, said in document.labels.items()}
     columns: list[Column[ArmLine]] = [
         Column("arm", lambda arm: arm.name + (" (baseline)" if arm.is_baseline else ""), leads=True),
         Column("notes", lambda arm: _notes_on_arm(document, arm), is_sparse=True, leads=True),
@@ -58,6 +58,7 @@ def arms_table(document: Document) -> ReportTable:
         ),
         Column(f"{document.nouns.tokens}/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
         Column(f"{document.nouns.items}/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
+        Column("in the study", lambda arm: names.get(arm.name, ""), is_sparse=True),
     ]
     return table_of("arms", "Arms", columns, arms_by_effect(document))
 

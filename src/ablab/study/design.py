@@ -25,6 +25,11 @@ class Arm:
 def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
     """Return the arms, and the name of the baseline."""
     arms, baseline = _arms(experiment)
+    known = dict.fromkeys([*(f"{factor}={level}" for arm in arms for factor, level in arm.levels.items())])
+    known |= dict.fromkeys(arm.name for arm in arms)
+    for name in experiment.labels:
+        if name not in known:
+            raise UserError(f"labels: {name}: no level or arm of this design; {choices(name, known)}")
     for arm in arms:
         if not arm.name.strip() or not arm.name.isprintable():
             raise UserError(f"arms: {arm.name!r} cannot be shown in a table; allowed: a name on one line")

@@ -82,6 +82,18 @@ Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms(), WORTH))]
 """Metrics of claims."""
 
 
+def _check_labels(labels: dict[str, str]) -> dict[str, str]:
+    for name, said in labels.items():
+        if not said.strip() or not said.isprintable() or "=" in said or said != said.strip():
+            raise ValueError(f"{name}: {said!r}: allowed: a name on one line, without =")
+    if len(set(labels.values())) < len(labels):
+        raise ValueError("allowed: labels that differ")
+    return labels
+
+
+Labels = Annotated[dict[str, str], AfterValidator(_check_labels)]
+"""What people call a level, such as `layerdrop=0.2`, or an arm: in sentences, tables and pictures alike."""
+
 ErrorEstimate = Literal["moderated", "paired"]
 """How the noise of a claim is estimated: with the help of the study's other arms, or from its own pairs alone."""
 
@@ -201,7 +213,8 @@ class Experiment(Declared):
 
     `within`: a factor, such as the language, in each level of which arms are compared with a baseline of their own.
     `seeds`: a list, or added until every claim is settled. `error`: see `decisive_error`. `worth`: the baseline is
-    trained at half and at twice its length, too, of the setting named, or else of the task.
+    trained at half and at twice its length, too, of the setting named, or else of the task. `labels`: what people call
+    a level or an arm.
     """
 
     question: str
@@ -210,6 +223,7 @@ class Experiment(Declared):
     factors: dict[str, list[Level] | dict[str, Words]] = {}
     design: Literal["factorial", "one_at_a_time", "leave_one_out", "ladder", "zip", "arms"] = "factorial"
     arms: dict[str, Words] = {}
+    labels: Labels = {}
     exclude: list[dict[str, Level]] = []
     baseline: str | dict[str, Level] | None = None
     within: str | None = None

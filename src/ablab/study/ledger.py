@@ -171,7 +171,13 @@ def _register(study: Study) -> bool:
     write_json(
         study.folder / "runs.json",
         [
-            {"arm": cell.arm, "seed": cell.seed, "run_id": cell.planned.run_id, "words": list(cell.words)}
+            {
+                "arm": cell.arm,
+                "label": study.label_of(cell.arm),
+                "seed": cell.seed,
+                "run_id": cell.planned.run_id,
+                "words": list(cell.words),
+            }
             for cell in study.cells
         ],
     )

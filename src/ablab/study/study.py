@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ablab.config.labels import NONE, label
 from ablab.files import json_digest
 from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
 from ablab.study.design import Arm
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
-from ablab.study.tuning import Tuned
+from ablab.study.tuning import TUNED, Tuned
 from ablab.study.worth import Lengths
 from ablab.tasks.plan import Planned
 from ablab.tasks.task import Task
@@ -40,6 +41,20 @@ SAME = " = "
 def names_of(arm: str) -> list[str]:
     """Return the names that are joined in the name of a united arm, or the one of any other."""
     return arm.split(SAME)
+
+
+def label_of(name: str, given: Mapping[str, str] = NONE) -> str:
+    """Return what people call an arm, with `, tuned` or the other names of a united one."""
+    return SAME.join(
+        f"{given.get(usual) or _with_plus(usual, given)}{one.removeprefix(usual)}"
+        for one in names_of(name)
+        for usual in [one.removesuffix(TUNED)]
+    )
+
+
+def _with_plus(name: str, given: Mapping[str, str]) -> str:
+    """Return the label of an arm; that of a rung of a ladder keeps its plus."""
+    return f"+{label(name[1:], given)}" if name.startswith("+") else label(name, given)
 
 
 def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, tuple[Hashable, ...]]:
@@ -164,28 +179,25 @@ class Study:
         """Return the words that define the run, and its study, arm and name at the tracker."""
         from ablab.config.grammar import literal  # it imports Hydra, which reports do without
 
-        about = {"study": self.name, "arm": cell.arm, "name": self.name_of(cell)}
+        about = {
+            "study": self.name,
+            "arm": cell.arm,
+            "label": self.label_of(cell.arm),
+            "name": self.name_of(cell),
+        }
         return [*cell.words, *(f"logger.{key}={literal(value)}" for key, value in about.items())]
 
     def name_of(self, cell: Cell) -> str:
-        """Return the run's name at the tracker: `norm=post, seed 2`, by what differs from the baseline."""
+        """Return the run's name at the tracker: `PostNorm, seed 2`."""
         logger = cell.planned.config.logger
         asked = logger.name or logger.heard("NAME")
-        return ", ".join([*([asked] if asked else []), self.label_of(cell.arm), f"seed {cell.seed}"])
+        said = self.label_of(cell.arm)
+        mark = " (baseline)" if cell.arm == self.baseline_of(cell.arm) and len(self.arms) > 1 else ""
+        return ", ".join([*([asked] if asked else []), f"{said}{mark}", f"seed {cell.seed}"])
 
     def label_of(self, arm: str) -> str:
-        """Return the levels in which an arm differs from its baseline, or the name that the experiment gives it."""
-        baseline = self.baseline_of(arm)
-        if arm == baseline and len(self.arms) > 1:
-            return f"{arm} (baseline)"
-        known = {found.name: found for found in self.arms}
-        if arm not in known or baseline not in known or (self.experiment and not known[arm].levels):
-            return arm
-        parts = {
-            found.name: [f"{factor}={level}" for factor, level in found.levels.items()] or found.words
-            for found in (known[arm], known[baseline])
-        }
-        return ",".join(part for part in parts[arm] if part not in parts[baseline]) or arm
+        """Return what people call an arm, as the reports of the study do."""
+        return label_of(arm, {} if self.experiment is None else self.experiment.labels)
 
     @property
     def digest(self) -> str:

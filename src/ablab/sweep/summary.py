@@ -154,7 +154,7 @@ def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
     baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
     for row in rows_of(study, entries, index.evaluation):
         mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
-        lines.append([f"{row.arm}{mark}", *(cell(row) for cell in columns.values())])
+        lines.append([f"{study.label_of(row.arm)}{mark}", *(cell(row) for cell in columns.values())])
     index.keep()
     return [line.rstrip() for line in aligned(lines, left=1)]
 

@@ -15,6 +15,9 @@ from ablab.tasks.registry import known_scores, task_recorded
 ENDED = "ended"
 """The key of conditions on the day on which a run ended."""
 
+SIZE = "size"
+"""The key of conditions on megabytes of a run's folder."""
+
 DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
@@ -52,7 +55,7 @@ def conditions(text: str) -> list[Condition]:
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*known_scores(), "seed", "state"}.union(*found)
+    known = {*known_scores(), "seed", "state", SIZE}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")

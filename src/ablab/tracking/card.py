@@ -7,6 +7,7 @@ from typing import Any
 
 from ablab.code.code import code_digest
 from ablab.code.machine import commit
+from ablab.config.labels import label
 from ablab.config.options import LONGEST_TAG, Logger, tag
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
@@ -24,6 +25,7 @@ def card_of_run(planned: Planned, logger: Logger) -> RunCard:
     config = planned.config
     arms = {**planned.composed.choices, **{name: getattr(config, name) for name in config.grouped}}
     named = {} if logger.arm is None else {"arm": logger.arm}
+    tags = [word for word in (logger.arm and (logger.label or label(logger.arm)), logger.study) if word]
     studies = {} if logger.study is None else {STUDIES: {key_of(logger.study): logger.arm}}
     return card(
         logger,
@@ -31,7 +33,7 @@ def card_of_run(planned: Planned, logger: Logger) -> RunCard:
         run_id=planned.run_id,
         name=logger.name or logger.heard("NAME") or spoken(planned.name),
         config={**arms, **named, **studies, **_origin(planned), "run_id": planned.run_id, "recipe": planned.recipe},
-        tags=[*named.values(), *([] if logger.study is None else [logger.study]), *(["smoke"] if config.smoke else [])],
+        tags=[*tags, *(["smoke"] if config.smoke else [])],
         group=logger.study,
     )
 
@@ -84,9 +86,9 @@ def id_of(folder: Path, run_id: str) -> str:
 
 
 def spoken(display_name: str) -> str:
-    """Return a run's name for people: `norm=scalenorm,layerdrop=0.2, seed 3`, or `baseline, seed 3`."""
+    """Return a run's name for people: `ScaleNorm with LayerDrop 0.2, seed 3`, or `baseline, seed 3`."""
     differing, _, seed = display_name.rpartition("s")
-    return f"{differing.rstrip(',') or BASELINE}, seed {seed}"
+    return f"{label(differing.rstrip(',')) or BASELINE}, seed {seed}"
 
 
 def key_of(study: str) -> str:

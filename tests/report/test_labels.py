@@ -1,0 +1,131 @@
+"""One arm has one name, wherever people read of it; programs find the names of the study."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from ablab.commands.cli import main
+from ablab.judge.document import Document
+from ablab.report.figures import styles
+from ablab.report.forest import forests
+from ablab.report.names import label_of, named, pair_of
+from ablab.study.definition import define
+from ablab.study.ledger import register
+from tests.report.conftest import typed
+from tests.report.synthetic import fill
+
+EXPERIMENT = """
+question: Which is better?
+common: [smoke=false, logger=none, layerdrop=0.1]
+factors:
+  norm: [pre, scalenorm]
+  model.dropout: [0.1, 0.3]
+design: factorial
+labels: {{norm=scalenorm: scaled norms, model.dropout=0.3: strong dropout}}
+seeds: [1, 2, 3]
+claims:
+  - {{arm: "norm=scalenorm,model.dropout=0.1", expect: greater, margin: 0.5}}
+  - {{effect: norm=scalenorm, expect: greater}}
+{more}
+"""
+ARMS = {
+    "norm=pre,model.dropout=0.1": "PreNorm with dropout 0.1",
+    "norm=pre,model.dropout=0.3": "PreNorm with strong dropout",
+    "norm=scalenorm,model.dropout=0.1": "scaled norms with dropout 0.1",
+    "norm=scalenorm,model.dropout=0.3": "scaled norms with strong dropout",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = tmp_path_factory.mktemp("labels")
+    (place / "labelled.yaml").write_text(EXPERIMENT.format(more=""))
+    words = (f"experiment={place / 'labelled.yaml'}",)
+    register(define((*words, f"outputs={place}")))
+    fill(words, dict(zip(ARMS, (0.3, 0.35, 0.15, 0.4), strict=True)), outputs=place)
+    code, _, err = typed(*words, f"outputs={place}", "resamples=1000")
+    assert (code, err) == (0, "")
+    return place
+
+
+@pytest.fixture
+def report(place):
+    return place / "reports" / "labelled"
+
+
+def test_files_for_people_have_labels_alone(report):
+    with (report / "arms.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["arm"].removesuffix(" (baseline)"): row["in the study"] for row in rows} == {
+        said: name for name, said in ARMS.items()
+    }
+    markdown = (report / "report.md").read_text()
+    assert "**Scaled norms is better than PreNorm" in markdown
+    assert "| PreNorm with dropout 0.1 (baseline) |" in markdown
+    rest = "\n".join(line for line in markdown.splitlines() if not line.startswith(("| PreNorm", "| scaled")))
+    assert re.findall(r"norm=\w+", rest.partition("## How it was made")[0]) == []
+    assert "scaled norms" in (report / "report.html").read_text()
+    assert "scaled norms" in (report / "column_table.tex").read_text().replace("~", " ")
+
+
+def test_programs_have_the_names_of_the_study(report):
+    data = json.loads((report / "report.json").read_text())
+    assert {arm["name"] for arm in data["arms"]} == set(ARMS)
+    assert data["labels"] | ARMS == data["labels"]
+    assert data["claims"][0]["claimed"].startswith("norm=scalenorm,model.dropout=0.1 above norm=pre,model.dropout=0.1")
+    assert data["claims"][0]["pair"] == ["scaled norms", "PreNorm", "both with dropout 0.1"]
+
+
+def test_a_labelled_report_differs_in_names_alone(report):
+    document = Document.model_validate_json((report / "report.json").read_text())
+    read = named(document)
+    assert [arm.name for arm in read.arms] == [document.labels[arm.name] for arm in document.arms]
+    assert [line.difference for line in read.differences] == [line.difference for line in document.differences]
+    assert read.setup == document.setup
+    assert [arm.runs for arm in read.arms] == [arm.runs for arm in document.arms]
+    assert list(styles(read).values()) == list(styles(document).values())  # colours do not follow names
+    assert named(read) == read
+    assert forests(read)["forest"].rows[0].name == "scaled norms \N{MINUS SIGN} PreNorm, both with dropout 0.1"
+
+
+def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
+    assert main(["ls", f"outputs={place}", "columns=name", "format=text"]) == 0
+    listed = capsys.readouterr().out.splitlines()[1:]
+    assert {line.rstrip() for line in listed if "norm" in line.lower()} == set(ARMS.values())
+    assert main(["ls", "by=arm", f"outputs={place}"]) == 0
+    out = capsys.readouterr().out
+    assert all(said in out for said in ARMS.values())
+    assert "3 finished" in out
+    study = define((f"experiment={place / 'labelled.yaml'}", f"outputs={place}"))
+    assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("labels: {norm=scalenrom: a}", "labels: norm=scalenrom: no level or arm of this design; allowed: "),
+        ("labels: {norm=scalenorm: ''}", "allowed: a name on one line, without ="),
+        ("labels: {norm=scalenorm: a=b}", "allowed: a name on one line, without ="),
+        ("labels: {norm=scalenorm: a, norm=pre: a}", "allowed: labels that differ"),
+    ],
+)
+def test_labels_that_name_nothing_or_two_things_are_refused(more, words, tmp_path, capsys):
+    text = EXPERIMENT.format(more=more)
+    (tmp_path / "wrong.yaml").write_text("\n".join(line for line in text.splitlines() if "scaled norms" not in line))
+    assert main(["study", f"experiment={tmp_path / 'wrong.yaml'}", f"outputs={tmp_path}"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_tuned_and_united_arms_keep_their_marks():
+    given = {"norm=post": "post"}
+    assert label_of("norm=post = norm=post, tuned", given) == "post = post, tuned"
+    assert label_of("+norm=scalenorm") == "+ScaleNorm"
+    assert label_of("my arm", {"my arm": "mine"}) == "mine"
+    assert pair_of("norm=post, tuned", "norm=pre, tuned", given) == ("post", "PreNorm", "both tuned")
+
+
+def test_two_arms_that_would_be_called_alike_keep_their_names(report):
+    document = Document.model_validate_json((report / "report.json").read_text())
+    assert len(set(document.labels.values())) == len(document.labels)
