@@ -15,6 +15,7 @@ from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.locks import BusyError, locked
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of, link, register
+from ablab.sweep.progress import Board, Watch
 from ablab.tracking.console import Console
 
 
@@ -70,3 +71,19 @@ def test_two_launches_at_once_are_both_registered(study):
             launch.result()
     entries = json.loads((study.folder / "registered.json").read_text())
     assert sorted(entry["seeds"] for entry in entries) == [[1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(("each", "is_said"), [(0.5, True), (0.001, False)])
+def test_a_sweep_says_once_how_long_it_takes_as_soon_as_a_run_has_a_speed(each, is_said, study, capsys):
+    folder = study.cells[0].planned.folder
+    folder.path.mkdir(parents=True)
+    watch = Watch(Board(study), Console(bars=False), None, set())
+    pulse = Pulse(host="elsewhere", pid=1, began=0, updated=time.time())
+    for known in ({}, {"seconds_per_step": each, "total_steps": 1200}, {"seconds_per_step": each, "total_steps": 1200}):
+        folder.pulse.write_text(pulse.model_copy(update={"stage": "training", **known}).model_dump_json())
+        watch.board.refresh()
+        watch.polled()
+    runs = len(study.runs)
+    minutes = round(each * 1200 * runs / 60)
+    line = f"About {minutes} min 0 s of training for {runs} runs, one at a time, at the speed of the first\n"
+    assert capsys.readouterr().out == (line if is_said else "")

@@ -309,6 +309,9 @@ class OnEnd(Protocol):
         """`code`: exit code of its process, if any. Return None to print nothing."""
 
 
+WORTH_SAYING = 120.0
+"""Seconds of a sweep from which it says how long it takes."""
+
 REFRESH = 1.0
 """Seconds between two reads of the store."""
 
@@ -328,6 +331,7 @@ class Watch:
     on_end: OnEnd | None
     told: set[str]
     ours: set[str] = field(default_factory=set)
+    has_estimated: bool = False
 
     def tell(self, entry: LedgerEntry) -> None:
         self.told.add(entry.cell.key)
@@ -336,9 +340,27 @@ class Watch:
     def polled(self) -> None:
         """Tell of runs that another command has made meanwhile."""
         self.board.refresh(at_most_every=REFRESH)
+        self._estimate()
         for key, entry in self.board.entries.items() if self.on_end is None else ():
             if entry.state in NEVER_AGAIN and key not in self.told | self.ours:
                 self.tell(entry)
+
+    def _estimate(self) -> None:
+        """Say once what all that is left takes, as soon as a first run tells its speed: it may be days.
+
+        Before that nothing is known; and once runs have ended, a terminal shows it all the time.
+        """
+        entries = [] if self.has_estimated or self.on_end is not None else list(self.board.entries.values())
+        if any(entry.record is not None for entry in entries):
+            self.has_estimated = True
+        elif entries and (seconds := seconds_left(entries)) is not None and seconds >= WORTH_SAYING:
+            self.has_estimated = True
+            at_once = sum(entry.state is State.RUNNING for entry in entries)
+            left = sum(entry.state not in NEVER_AGAIN for entry in entries)
+            how = "one at a time" if at_once == 1 else f"{at_once} at a time"
+            self.console.say(
+                f"About {duration(seconds)} of training for {how_many(left, 'run')}, {how}, at the speed of the first"
+            )
 
     def job_of(self, cell: Cell) -> Job:
         self.ours.add(cell.key)
