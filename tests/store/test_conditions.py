@@ -3,7 +3,7 @@
 import pytest
 
 from ablab.errors import UserError
-from ablab.tasks.conditions import conditions, meeting, near_miss
+from ablab.tasks.conditions import conditions, meeting, near_miss, typed
 
 RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scalenorm", "layerdrop": "0.1"}]
 
@@ -51,3 +51,22 @@ def test_a_key_that_no_run_has_is_refused_with_the_nearest():
 )
 def test_a_value_that_no_run_has_is_proposed_if_one_is_like_it(text, hint):
     assert near_miss(RUNS, text) == hint
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("drophead.sites=[encoder,decoder]", True),
+        ("drophead.sites=[decoder,encoder]", False),
+        ("drophead.sites!=[cross]", True),
+        ("data.size=1e-5", True),
+        ("tied=true", True),
+        ("init_from=null", True),
+    ],
+)
+def test_a_value_is_written_in_a_condition_as_on_the_command_line(condition, holds):
+    settings = {
+        "drophead": {"sites": ["encoder", "decoder"]},
+        **{"data": {"size": 0.00001}, "tied": True, "init_from": None},
+    }
+    assert meeting([typed(settings)], condition) == [holds]

@@ -8,7 +8,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from ablab.errors import UserError, choices
-from ablab.fields import flatten
+from ablab.fields import as_typed, flatten
 from ablab.store.records import AnyEvaluation, Record
 from ablab.tasks.registry import known_scores, task_recorded
 
@@ -93,7 +93,7 @@ def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[s
 
 def typed(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return fields by their dotted names, with their values as typed on the command line."""
-    return {key: _typed(value) for key, value in flatten(settings).items()}
+    return {key: as_typed(value) for key, value in flatten(settings).items()}
 
 
 def _condition(word: str) -> Condition:
@@ -123,7 +123,3 @@ def _number(text: str | None) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         return None
-
-
-def _typed(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
