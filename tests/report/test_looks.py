@@ -1,12 +1,16 @@
 """A look sees the runs up to its seed: what comes later changes nothing that was settled."""
 
+import re
+from copy import copy
 from dataclasses import replace
 
 import pytest
 
+from ablab.judge.arms import arm_line
 from ablab.judge.claims import judge
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from ablab.report.drawing import path_drawing
 from ablab.study.definition import define
 from tests.report.test_extending import EXPERIMENT, swept
 
@@ -68,3 +72,27 @@ def test_a_study_that_ends_before_the_first_look_has_tested_nothing(ended):
     for claim in judge(replace(ended.up_to(2), ended="runs were given up")):
         assert claim.outcome == "not testable"
         assert claim.reason == "the first look comes at 3 seeds that both arms have, there are 2"
+
+
+def test_the_path_of_looks_names_its_axes_and_marks_intervals_that_go_beyond(ended):
+    _, second = judge(ended)
+    drawn = path_drawing(second)
+    assert "rotate(-90)" in drawn
+    assert ">difference, BLEU</text>" in drawn
+    shapes = re.findall(r'class="interval" d="([^"]*)"', drawn)
+    # A cap is a level stroke, an arrow has two slanted ones; the first intervals are too wide for the frame.
+    assert [("h8" in shape, "L" in shape) for shape in (shapes[0], shapes[-1])] == [(False, True), (True, False)]
+
+
+@pytest.mark.parametrize(("bounds", "ends"), [((0.0, 100.0), (0.0, 100.0)), (None, None)])
+def test_an_interval_of_a_bounded_score_ends_at_its_bounds(bounds, ends, ended, tmp_path):
+    wide = replace(ended, task=copy(ended.task))
+    wide.task.bounds = {} if bounds is None else {ended.metric: bounds}
+    pair = zip(ended.arms[0].runs[:2], (1, 99), strict=True)
+    arm = ArmRuns("wide", [replace(run, evaluation=_scored(run, score)) for run, score in pair])
+    found = arm_line(replace(wide, arms=[arm], baseline="wide"), arm, tmp_path).interval
+    assert (found.low, found.high) == ends if ends else found.low < 0 < 100 < found.high
+
+
+def _scored(run, score):
+    return run.evaluation.model_copy(update={"scores": {**run.evaluation.scores, "bleu": float(score)}})

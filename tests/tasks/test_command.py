@@ -70,6 +70,7 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("[python,", "[pyhton,"), "command: pyhton: no such program"),
         (("better: lower", "better: smaller"), "scores.val_loss.better=smaller: allowed: higher, lower"),
         (("unit: nats", "units: nats"), "scores.val_loss.units: no such key"),
+        (("unit: nats", "low: 1, high: 0"), "scores.val_loss: low=1, high=0: allowed: numbers, low below high"),
         (("seeds:", "metric: loss_\nseeds:"), "metric=loss_"),
         (("seeds: [1, 2, 3]", "seeds: 3"), "seeds=3: allowed: a list such as [1, 2, 3], or {from: 3, to: 6}"),
         (("{schedule: [", "{seed: [1, 2], schedule: ["), "factors.seed: every run fills {seed} in itself"),

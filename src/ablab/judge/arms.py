@@ -4,7 +4,9 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +20,20 @@ from ablab.judge.origins import codes_of, odd, unlike, versions_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import share
-from ablab.statistics.interval import NotTestable
+from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.paired import summarise
 from ablab.store.records import EvaluatedSet, Evaluation
 from ablab.tasks.identity import differing
 from ablab.tasks.score import Score
 from ablab.text import have
+
+
+def _within(interval: Interval | None, bounds: tuple[float, float] | None) -> Span | None:
+    """Return an interval of the mean, cut where the score cannot be."""
+    if interval is None:
+        return None
+    low, high = bounds or (-inf, inf)
+    return Span.of(replace(interval, low=max(interval.low, low), high=min(interval.high, high)))
 
 
 def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
@@ -43,7 +53,7 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
         mean=None if summary is None else summary.mean,
         sd=None if summary is None else summary.sd,
-        interval=Span.of(summary.interval) if summary and summary.interval else None,
+        interval=_within(summary.interval, selection.task.bounds.get(selection.metric)) if summary else None,
         minimum=None if summary is None else summary.minimum,
         maximum=None if summary is None else summary.maximum,
         scores={name: _mean_of(arm, other) for name, other in beside.items()},

@@ -22,8 +22,8 @@ ROW = 24
 RADIUS, ROWS = 4, 4
 """Of a seed's point; and rows over which points are spread that would hide each other."""
 
-LEFT, RIGHT, TOP, BOTTOM = 56, WIDTH - 12, 8, 100
-"""The frame of the drawing of a path, which leaves space for the values of its axes."""
+LEFT, RIGHT, TOP, BOTTOM = 70, WIDTH - 12, 8, 100
+"""The frame of the drawing of a path, which leaves space for the values and titles of its axes."""
 
 STRETCH = 1.6
 """Range of a path's axis, in half-widths of the narrowest interval: the first ones are so wide that they would hide
@@ -236,6 +236,8 @@ def _path_frame(claim: ClaimLine, up: SvgAxis) -> Iterator[Markup]:
     yield _line("zero", LEFT, RIGHT, up.at(0.0), up.at(0.0))
     yield _line("axis", LEFT, LEFT, TOP, BOTTOM)
     yield _line("axis", LEFT, RIGHT, BOTTOM, BOTTOM)
+    title = Markup('<text transform="translate(14 {}) rotate(-90)" text-anchor="middle">{}</text>')
+    yield title.format((TOP + BOTTOM) / 2, f"difference, {claim.unit}" if 0 < len(claim.unit) < 8 else "difference")
     digits = 0 if up.high - up.low > 10 else claim.digits
     for tick in up.ticks[:: max(1, len(up.ticks) // 4)]:
         place = up.at(tick)
@@ -255,9 +257,12 @@ def _numbers_of_seeds(about: FollowedLine, across: SvgAxis) -> Iterator[Markup]:
 def _looks(claim: ClaimLine, about: FollowedLine, across: SvgAxis, up: SvgAxis) -> Iterator[Markup]:
     for one in about.looks:
         place, low, high = across.at(one.n), up.at(one.interval.low), up.at(one.interval.high)
-        # A bar without its end goes on beyond the frame.
-        ends = ((low, one.interval.low), (high, one.interval.high))
-        caps = "".join(f"M{place - 4} {y}h8" for y, value in ends if up.low < value < up.high)
+        # An end beyond the frame is an arrow.
+        ends = ((low, one.interval.low, 5), (high, one.interval.high, -5))
+        shape = {True: "M{0} {1}h8", False: "M{0} {2}L{3} {1}L{4} {2}"}
+        caps = "".join(
+            shape[up.low < value < up.high].format(place - 4, y, y - back, place, place + 4) for y, value, back in ends
+        )
         yield Markup('<path class="interval" d="M{} {}V{}{}"/>').format(place, low, high, caps)
         said = f"{one.n} seeds: {signed(one.difference, claim.digits)} {interval_text(one.interval, claim.digits)}"
         point = Markup('<path class="mean" d="M{} {}l5 5l-5 5l-5 -5z"><title>{}</title></path>')

@@ -95,10 +95,11 @@ class Task:
     that lists of runs and the summary of a study show. `curves`: keys of validations that dashboards draw. `nouns`:
     what it is about. `methods`: sentences on what makes its arms comparable. `smoke`: what is said of a smoke run.
     `of_curves`: metrics that are read from further curves; of each, the keys of a claim of which it needs one, and
-    their meanings. `modules`: what processes import before they plan such a run. `lean`: words that leave out what only
-    a final run needs. `is_heard`: what a run prints is not ours, and its last line is shown while it goes on. `length`:
-    the setting that decides how long a run trains, if there is one. `has_own_scores`: each run declares its scores
-    among its settings, so that without these it has none.
+    their meanings. `bounds`: the lowest and highest value that a score can have, by its name. `modules`: what processes
+    import before they plan such a run. `lean`: words that leave out what only a final run needs. `is_heard`: what a run
+    prints is not ours, and its last line is shown while it goes on. `length`: the setting that decides how long a run
+    trains, if there is one. `has_own_scores`: each run declares its scores among its settings, so that without these it
+    has none.
     """
 
     name: ClassVar[str]
@@ -115,6 +116,7 @@ class Task:
     methods: ClassVar[Sequence[str]] = ("Seeds are paired.",)
     smoke: ClassVar[str] = "every stage ran on a sliver of its data: the scores mean nothing"
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
     modules: ClassVar[Sequence[str]] = ()
     lean: ClassVar[tuple[str, ...]] = ()

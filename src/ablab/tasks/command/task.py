@@ -25,7 +25,7 @@ from ablab.tasks.score import Place, Score, Scores
 FOLDER = "work"
 """The folder of a run that belongs to its command, in the run's own."""
 
-OF_A_SCORE = ("better", "unit", "digits", "title")
+OF_A_SCORE = ("better", "unit", "digits", "title", "low", "high")
 BETTER = ("higher", "lower")
 ALL_NAMES = "letters, digits and _, not a digit first"
 
@@ -36,7 +36,8 @@ class Command(OwnTask):
     `command`: its words, never a shell's; `environment`: variables that are set for it. Names in braces are filled in:
     those of `values`, and {seed}, {folder} (where it may keep files, checkpoints too), {result} (the JSON file that it
     writes) and {progress} (lines of JSON that it may append). `inputs`: files, folders and patterns whose content makes
-    another run if it changes. `scores`: by name, `better`, and if wanted `unit`, `digits` and `title`. `check`: values
+    another run if it changes. `scores`: by name, `better`, and if wanted `unit`, `digits`, `title`, and
+    its bounds `low` and `high`. `check`: values
     of a dry run. `timeout`: minutes; `grace`: seconds from SIGTERM to SIGKILL.
     """
 
@@ -54,7 +55,7 @@ class Command(OwnTask):
         values: dict[str, str | int | float | bool | None],
         inputs: list[str],
         environment: dict[str, str],
-        scores: Annotated[dict[str, dict[str, str | int]], EVALUATION],
+        scores: Annotated[dict[str, dict[str, str | int | float]], EVALUATION],
         check: Annotated[dict[str, str | int | float | bool | None], RUNTIME],
         timeout: Annotated[Positive | None, RUNTIME],
         grace: Annotated[NonNegative, RUNTIME],
@@ -62,6 +63,7 @@ class Command(OwnTask):
         self.command, self.values, self.inputs, self.environment = command, values, inputs, environment
         self.at_check, self.timeout, self.grace = check, timeout, grace
         self.scores = {name: _score(name, about) for name, about in scores.items()}
+        self.bounds = {name: _bounds(f"scores.{name}", about) for name, about in scores.items()}
         self.primary = self.loss = next(iter(self.scores), "")
         self.listed, self.beside = tuple(self.scores)[:3], tuple(self.scores)
 
@@ -222,6 +224,13 @@ def _score(name: str, about: Mapping[str, Any]) -> Score:
         raise UserError(f"{where}.digits={digits}: allowed: 0 to 12")
     title, unit = str(about.get("title", name)), str(about.get("unit", ""))
     return Score(title, unit, digits, about["better"] == "higher", "validation", name, of_sums=_mean)
+
+
+def _bounds(where: str, about: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = about.get("low", -math.inf), about.get("high", math.inf)
+    if isinstance(low, str) or isinstance(high, str) or not low < high:
+        raise UserError(f"{where}: low={low}, high={high}: allowed: numbers, low below high")
+    return low, high
 
 
 def _carrying_seed(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:

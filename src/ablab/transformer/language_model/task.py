@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,6 +56,11 @@ class LanguageModelling(TransformerTask):
         "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
+    bounds: Mapping[str, tuple[float, float]] = {
+        **dict.fromkeys((*SCORES, *COSTS), (0.0, inf)),
+        **dict.fromkeys(("test_perplexity", "valid_perplexity"), (1.0, inf)),
+        **dict.fromkeys(("test_accuracy", "valid_accuracy"), (0.0, 100.0)),
+    }
     modules: ClassVar[Sequence[str]] = (
         "ablab.transformer.language_model.curve",
         "ablab.transformer.language_model.training",
@@ -173,5 +179,5 @@ class LanguageModelling(TransformerTask):
             VALID_BITS: Chart("Validation bits per byte", "step", "bits per byte", "validations", "bits_per_byte"),
             VALID_LOSS: Chart("Validation loss", "step", "nats per token", "validations", "loss"),
             **charts(self.quality),
-            "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
+            "grad_norm": Chart("Norm of the gradient before it is clipped", "step", "norm", "metrics", "grad_norm"),
         }

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -62,6 +63,10 @@ class Translation(TransformerTask):
         "pruned_bleu": PRUNED,
     }
 
+    bounds: Mapping[str, tuple[float, float]] = {
+        **dict.fromkeys((*SCORES, *COSTS), (0.0, inf)),
+        **dict.fromkeys(("test_bleu", "test_chrf", "valid_bleu"), (0.0, 100.0)),
+    }
     modules: ClassVar[Sequence[str]] = (
         "ablab.transformer.translation.prune_curve",
         "ablab.transformer.translation.training",
@@ -167,7 +172,7 @@ class Translation(TransformerTask):
             VALID_LOSS: loss,
             VALID_BLEU: Chart("Validation BLEU (greedy)", "step", "BLEU", "validations", "bleu"),
             **charts(self.quality),
-            "grad_norm": Chart("Gradient norm", "step", "before clipping", "metrics", "grad_norm"),
+            "grad_norm": Chart("Norm of the gradient before it is clipped", "step", "norm", "metrics", "grad_norm"),
             "drophead": Chart(
                 *("Probability with which a head is dropped", "step", "probability", "metrics", "drophead"),
                 is_flat_without=True,
