@@ -3,12 +3,13 @@
 from types import SimpleNamespace
 
 from ablab.store.failures import Failure
+from ablab.study.study import Cell
 from ablab.sweep.progress import MOST_ARMS, failure_lines
 
 
 def entry(arm, seed, line="no such file", kind="error"):
     failure = Failure(kind=kind, line=line, attempts=1, log=f"{arm}-{seed}.txt", ended="now")
-    return SimpleNamespace(cell=SimpleNamespace(arm=arm, seed=seed), failure=failure)
+    return SimpleNamespace(cell=Cell(arm, seed, (), None), failure=failure)
 
 
 def test_one_failure_is_a_line_and_its_log():

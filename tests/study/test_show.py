@@ -22,7 +22,7 @@ def shown(capsys, *words):
 def test_the_plan_says_how_arms_differ_by_their_recipes(capsys, tmp_path):
     code, out = shown(capsys, "norm=pre,scalenorm", "norm.learn_g=false", f"outputs={tmp_path}")
     assert code == 0
-    (line,) = [line for line in out.splitlines() if line.startswith("norm=scalenorm")]
+    (line,) = [line for line in out.splitlines() if line.startswith("ScaleNorm")]
     assert "norm.kind=scalenorm, norm.learn_g=false" in line
     assert line.endswith("2 planned")
     assert "4 runs: 4 planned" in out

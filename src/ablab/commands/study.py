@@ -212,7 +212,7 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
         parameters = known or trial.get("parameters", "-" if found.task.has_own_scores else "?")
         rows.append(
             [
-                arm.name + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),
+                found.label_of(arm.name) + (" (baseline)" if arm.name == found.baseline_of(arm.name) else ""),
                 parameters if isinstance(parameters, str) else "-" if parameters is None else f"{parameters:,}",
                 _difference(recipes[found.baseline_of(arm.name)], recipes[arm.name]) or "-",
                 ", ".join(f"{states[state]} {state.value}" for state in State if states[state]),

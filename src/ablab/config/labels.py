@@ -28,11 +28,16 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def label(name: str, labels: Mapping[str, str] = NONE) -> str:
-    """Return what people call an arm, or a side of a claim; unchanged where the name is no list of levels.
+    """Return what people call an arm, or a side of a claim; unchanged where it has no level with a label.
 
     `labels`: those that the experiment gives, by level.
     """
-    return re.sub(LEVELS, lambda found: of_levels(levels_in(found[0]), labels), name)
+
+    def said(found: re.Match[str]) -> str:
+        levels = levels_in(found[0])
+        return found[0] if all(parts([one], labels) == ([one], []) for one in levels) else of_levels(levels, labels)
+
+    return re.sub(LEVELS, said, name)
 
 
 def levels_in(name: str) -> list[str]:

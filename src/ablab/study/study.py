@@ -1,7 +1,7 @@
 """The definition of a study as data: arms, seeds, and the run of each pair."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,12 +20,18 @@ from ablab.tasks.task import Task
 
 @dataclass(frozen=True)
 class Cell:
-    """An arm under a seed: one run, and the words that define it."""
+    """An arm under a seed: one run, and the words that define it. `label`: what its study calls the arm."""
 
     arm: str
     seed: int
     words: tuple[str, ...]
     planned: Planned
+    label: str = field(default="", compare=False)
+
+    @property
+    def said(self) -> str:
+        """Its name for people: `ScaleNorm, seed 2`."""
+        return f"{self.label or self.arm}, seed {self.seed}"
 
     @cached_property
     def key(self) -> str:
@@ -133,6 +139,10 @@ class Study:
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
     lengths: Lengths | None = None
     """The baseline at other lengths, where the study asks what its arms are worth in compute."""
+
+    def __post_init__(self) -> None:
+        labels = {arm: self.label_of(arm) for arm in {cell.arm for cell in self.cells}}
+        object.__setattr__(self, "cells", [replace(cell, label=labels[cell.arm]) for cell in self.cells])
 
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""

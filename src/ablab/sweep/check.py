@@ -50,7 +50,9 @@ def try_out(study: Study, console: Console) -> dict[str, Tried]:
         for condition, cell, result in _try_all(cells, study.task.modules):
             found[condition] = result
             beside = "".join(_margins(study, result))
-            console.say(f"{'fails' if 'error' in result else 'works'}  {cell.arm}: {said_of(result)}{beside}")
+            console.say(
+                f"{'fails' if 'error' in result else 'works'}  {cell.label or cell.arm}: {said_of(result)}{beside}"
+            )
             bar.advance(1)
     write_json(study.folder / FILE, found)
     return {cells[condition].arm: result for condition, result in found.items()}

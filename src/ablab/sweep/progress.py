@@ -126,7 +126,7 @@ def going_on(entries: Iterable[LedgerEntry]) -> Iterator[list[str]]:
     yield from (running_cells(entry) for entry in known if entry.state is State.RUNNING)
     queued = [entry for entry in known if entry.state is State.QUEUED]
     for entry in queued[:MOST_SHOWN_RUNS]:
-        yield [f"{entry.cell.arm}, seed {entry.cell.seed}", f"queued ({entry.job})", "", "", "", ""]
+        yield [entry.cell.said, f"queued ({entry.job})", "", "", "", ""]
     if len(queued) > MOST_SHOWN_RUNS:
         yield [f"{len(queued) - MOST_SHOWN_RUNS} more", "queued", "", "", "", ""]
 
@@ -134,7 +134,7 @@ def going_on(entries: Iterable[LedgerEntry]) -> Iterator[list[str]]:
 def running_cells(entry: LedgerEntry) -> list[str]:
     """Return the cells of a run that goes on: how far it is, and what it said last if its task lets it speak."""
     pulse = entry.pulse
-    name = f"{entry.cell.arm}, seed {entry.cell.seed}"
+    name = entry.cell.said
     said = last_line(entry.cell.planned.folder.log) if entry.cell.planned.task.is_heard else ""
     if pulse is None:
         return [name, "starting", "", "", "", said]
@@ -168,7 +168,7 @@ def last_line(log: Path) -> str:
 
 def ended_line(entry: LedgerEntry, number: int, total: int) -> str:
     """Return a line on a run that has ended; after a failure, also one with the path of its log."""
-    what = f"[{number}/{total}] {entry.cell.arm}, seed {entry.cell.seed}: {entry.state.value}"
+    what = f"[{number}/{total}] {entry.cell.said}: {entry.state.value}"
     if entry.state is State.FAILED and entry.failure is not None:
         return f"{what} {failure_line(entry.failure)}"
     if entry.record is None:
@@ -201,11 +201,11 @@ def failure_lines(entries: Iterable[LedgerEntry]) -> Iterator[str]:
     for failed in alike.values():
         cell, first = failed[0]
         if len(failed) == 1:
-            yield f"{cell.arm}, seed {cell.seed} failed {failure_line(first)}"
+            yield f"{cell.said} failed {failure_line(first)}"
             continue
         seeds: dict[str, list[int]] = {}
         for cell, _ in failed:
-            seeds.setdefault(cell.arm, []).append(cell.seed)
+            seeds.setdefault(cell.label or cell.arm, []).append(cell.seed)
         arms = [f"{arm}, {'seeds' if len(own) > 1 else 'seed'} {counted(own)}" for arm, own in seeds.items()]
         more = f"; {len(arms) - MOST_ARMS} more arms" if len(arms) > MOST_ARMS else ""
         said = f"{how_many(len(failed), 'run')} failed {failure_line(first)}"
@@ -216,7 +216,7 @@ def given_up_lines(board: Board) -> Iterator[str]:
     """Say of each run that a sweep does not begin again why, and where its log is; of many, of the first."""
     for key, why in list(board.given_up.items())[:MOST_SHOWN_RUNS]:
         cell, log = board.entries[key].cell, board.entries[key].cell.planned.folder.log
-        yield f"{cell.arm}, seed {cell.seed}: {why}" + (f"\n  log: {log}" if log.exists() else "")
+        yield f"{cell.said}: {why}" + (f"\n  log: {log}" if log.exists() else "")
     if (more := len(board.given_up) - MOST_SHOWN_RUNS) > 0:
         yield f"{how_many(more, 'more run')} like these"
 
@@ -388,7 +388,7 @@ class Watch:
         self.board.stops[entry.cell.key] = why
         if ending.is_final and entry.state not in NEVER_AGAIN:
             self.board.given_up[entry.cell.key] = why
-            self.console.say(f"{entry.cell.arm}, seed {entry.cell.seed}: {why}; the others go on")
+            self.console.say(f"{entry.cell.said}: {why}; the others go on")
 
 
 def launch_watched(
