@@ -39,7 +39,7 @@ from ablab.sweep.summary import open_study_tracker
 from ablab.tasks.own_metrics import check_metric
 from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
-from ablab.text import aligned
+from ablab.text import aligned, how_many
 from ablab.tracking.console import Console
 
 
@@ -148,8 +148,8 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     if not news:
         return selection
     note = (
-        f"{len(selection.claims)} claims are about {selection.metric} against {selection.baseline}: "
-        f"the report {selection.name} judges them, this one does not"
+        f"{how_many(len(selection.claims), 'claim')} about {selection.metric} against {selection.baseline} "
+        f"not judged here: the report {selection.name} does that"
     )
     notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))

@@ -102,7 +102,7 @@ def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
             bar.advance(1)
     count, broken = sum(one.links for one in verified), sum(one.broken is not None for one in verified)
     state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
-    console.say(f"{count:,} links of {len(runs)} runs checked: {state}")
+    console.say(f"{count:,} links of {how_many(len(runs), 'run')} checked: {state}")
     return verified
 
 

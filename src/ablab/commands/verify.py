@@ -95,7 +95,7 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
     with TemporaryDirectory(prefix="ablab-verify-") as name:
         folder = Path(name)
         index, chain = unpack(path, folder), Chain.of(folder)
-        console.say(f"{path}: {index.name}, packed {index.made}, {len(index.files)} files as they were packed")
+        console.say(f"{path}: {index.name}, packed {index.made}, {how_many(len(index.files), 'file')} as packed")
         cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
         studies = _studies(folder)
         is_packed = any(file.startswith(f"{CLAIMS}/") for file in index.files)  # not by archives of before

@@ -17,6 +17,7 @@ from ablab.study.claims import Settled
 from ablab.study.experiment import ErrorEstimate
 from ablab.study.ledger import RESULTS, State, ledger
 from ablab.study.study import Cell, Study, names_of
+from ablab.text import how_many
 
 Recorded = TypeVar("Recorded", bound=BaseModel)
 
@@ -129,7 +130,7 @@ def close(study: Study, reason: str) -> Closing:
     typed = f"close={reason}"
     if running:
         raise UserError(
-            f"{typed}: {len(running)} runs go on now, such as {running[0].split()[0]}; wait for them, or stop them"
+            f"{typed}: {how_many(len(running), 'run')} still at work, such as {running[0].split()[0]}; wait until none is, or stop them"
         )
     if not missing:
         raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
