@@ -258,3 +258,13 @@ def test_digits_show_the_noise(tmp_path, noise, digits):
     rows = [f"{arm},{seed},score,{7 + seed * noise}" for arm in "ab" for seed in (1, 2, 3)]
     data, _, _ = reported_from(table(tmp_path, rows))
     assert data["digits"] == digits
+
+
+@pytest.mark.parametrize(
+    ("scale", "about", "unit"), [(1, "", ""), (100, "", "%"), (1, "metrics: {test_accuracy: {unit: '%'}}\n", "%")]
+)
+def test_an_accuracy_that_is_a_share_is_not_called_percent(tmp_path, scale, about, unit):
+    means = {"a": 0.5, "b": 0.6}
+    rows = [f"{arm},{seed},test_accuracy,{scale * (means[arm] + seed / 50)}" for arm in means for seed in (1, 2, 3)]
+    data, _, _ = reported_from(table(tmp_path, rows, about=about or None))
+    assert (data["unit"], data["digits"], data["higher_is_better"]) == (unit, 2 if scale == 100 else 3, True)

@@ -47,6 +47,10 @@ class TableMetric(Declared):
 def measure_of(name: str, declared: TableMetric | None, results: Results) -> Measure:
     """Return a metric as a measure. Raises UserError where its direction is unclear, or no digits show its noise."""
     about = about_metric(name, declared, results.lower.get(name))
+    arms = [[one.scores[name] for one in runs.values() if one and name in one.scores] for runs in results.runs.values()]
+    if about.unit == "%" and all(abs(score) <= 1 for scores in arms for score in scores):  # an accuracy, as a share
+        own = declared.model_dump(exclude_unset=True) if declared else {}
+        about = about.model_copy(update={"unit": "", "digits": None, **own})
 
     def score(run: ArmRun) -> float | None:
         return None if run.given is None else run.given.scores.get(name)
@@ -59,7 +63,7 @@ def measure_of(name: str, declared: TableMetric | None, results: Results) -> Mea
     return Measure(
         about.title or name,
         about.unit,
-        _digits(name, results) if about.digits is None else about.digits,
+        _digits(name, arms) if about.digits is None else about.digits,
         not about.lower_is_better,
         None,
         score,
@@ -91,12 +95,8 @@ def _sounds_lower(name: str) -> bool:
     return any(word in WORDS or word.endswith(ENDINGS) for word in words)
 
 
-def _digits(name: str, results: Results) -> int:
+def _digits(name: str, arms: list[list[float]]) -> int:
     """Return the digits after the point that show the noise within arms to two places; without noise, the scores."""
-    arms = [
-        [given.scores[name] for given in runs.values() if given and name in given.scores]
-        for runs in results.runs.values()
-    ]
     sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1 and vary(np.array(scores))]
     size = float(np.median(sds)) if sds else max((abs(score) for scores in arms for score in scores), default=0.0) / 10
     if 0 < size < 10**-MOST_DIGITS:
