@@ -78,7 +78,8 @@ def _parameters(made: Setup) -> str:
 
 def _compute(made: Setup, nouns: Nouns) -> str:
     return (
-        f"{made.training_seconds / 3600:,.1f} device hours of training with validation over {how_many(made.runs, 'run')}, "
+        f"{made.training_seconds / 3600:,.1f} device hours of training with validation over "
+        f"{how_many(made.runs, 'run')}, "
         f"{made.tokens:,} {nouns.tokens}, and {duration(made.evaluation_seconds)} of evaluation; at most "
         f"{made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed attempts and "
         "experiments that are not in this report."

@@ -129,9 +129,8 @@ def close(study: Study, reason: str) -> Closing:
     running = [run for run, state in missing.items() if state is State.RUNNING]
     typed = f"close={reason}"
     if running:
-        raise UserError(
-            f"{typed}: {how_many(len(running), 'run')} still at work, such as {running[0].split()[0]}; wait until none is, or stop them"
-        )
+        at_work = f"{how_many(len(running), 'run')} still at work, such as {running[0].split()[0]}"
+        raise UserError(f"{typed}: {at_work}; wait until none is, or stop them")
     if not missing:
         raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
     closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
