@@ -5,6 +5,7 @@
 #   make test-all     with the slow tests: those that learn something, and every arm end to end
 #   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
 #   make test-input   ten thousand command lines, experiment files, records, corpora and names of every kind
+#   make results      the reports in docs/results, as reports are written now
 #   make docs         the documentation site, in site/
 #   make audit        known vulnerabilities of what is installed
 PYTHON ?= python3
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-faults test-input docs audit lint clean
+.PHONY: help install train test test-all test-faults test-input docs results audit lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -39,6 +40,9 @@ test-faults: $(VENV)/.installed-dev
 
 test-input: $(VENV)/.installed-dev
 	ABLAB_EXAMPLES=10000 $(BIN)/python -m pytest -n 2 --dist loadfile -m '' -o timeout=14400 tests/input
+
+results: $(VENV)/.installed-dev
+	PYTHONPATH=. $(BIN)/python -m benchmarks.publish
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from ablab.judge.document import Document
+from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.text import markdown
+from benchmarks.publish import of as published
 from tests.docs.pages import ROOT
 
 RESULTS = ROOT / "docs" / "results"
@@ -44,6 +46,13 @@ def test_a_report_of_earlier_code_can_be_written_as_reports_are_now(path):
     written = markdown(document)
     assert all(figure in written for figure in (*figures, *losses))
     assert all(f"**{plain_words(claim, document.metric)}**" in written for claim in document.claims)
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/report.json")), ids=lambda path: path.parent.name)
+def test_the_text_of_a_report_is_made_of_its_figures(path):
+    document = published(path.parent)
+    text = (path.parent / "report.md").read_text(encoding="utf-8")
+    assert text == markdown(named(document)) or not document.series, "run make results"
 
 
 def test_the_rates_of_the_placebo_are_those_that_were_counted():
