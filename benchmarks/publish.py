@@ -16,6 +16,7 @@ from ablab.judge.document import Document
 from ablab.report.names import labels_of, named
 from ablab.report.pictures import drawn, write_pictures
 from ablab.report.text import markdown
+from benchmarks import claims
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
@@ -43,12 +44,18 @@ def publish(folder: Path) -> Path:
     return target
 
 
+def every() -> dict[str, Document]:
+    """Return the reports that were published, by their names."""
+    return {path.parent.name: of(path.parent) for path in sorted(RESULTS.glob("*/report.json"))}
+
+
 def main() -> None:
     """Publish the reports named, or else all that were published before."""
     # Reports of the first schema have no curves, of which the pictures are kept.
     there = (path.parent for path in sorted(RESULTS.glob("*/report.json")) if of(path.parent).series)
     for folder in [Path(name) for name in sys.argv[1:]] or there:
         print(f"Results: {publish(folder) / 'report.md'}")
+    print(f"Results: {claims.write(every())}")
 
 
 if __name__ == "__main__":

@@ -2,18 +2,22 @@
 
 import json
 import re
+import shlex
 
 import pytest
 
+from ablab.config import compose
 from ablab.judge.document import Document
 from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.text import markdown
+from benchmarks import claims
+from benchmarks.publish import every
 from benchmarks.publish import of as published
 from tests.docs.pages import ROOT
 
 RESULTS = ROOT / "docs" / "results"
-PAGES = [page for page in sorted(RESULTS.glob("*.md")) if page.stem not in ("README", "schema_1")]
+PAGES = [page for page in sorted(RESULTS.glob("*.md")) if page.stem not in ("README", "claims", "schema_1")]
 FIGURE = re.compile(r"(?<![\w.,])[+-]?\d+(?:[.,]\d+)+|(?<![\w.,])[+-]\d+")
 """A number with decimals, thousands or a sign: others count runs, or are settings that a person may word otherwise."""
 
@@ -53,6 +57,20 @@ def test_the_text_of_a_report_is_made_of_its_figures(path):
     document = published(path.parent)
     text = (path.parent / "report.md").read_text(encoding="utf-8")
     assert text == markdown(named(document)) or not document.series, "run make results"
+
+
+def test_the_page_of_claims_is_made_of_the_reports():
+    assert (RESULTS / "claims.md").read_text(encoding="utf-8") == claims.page(every()), "run make results"
+
+
+FULL = {path.stem: line for path in (ROOT / "experiments").glob("*.yaml") if (line := claims.full_form(path.stem))}
+
+
+@pytest.mark.parametrize("name", sorted(FULL))
+def test_the_line_for_the_size_of_a_paper_is_one_that_can_be_typed(name):
+    words = [word for word in shlex.split(FULL[name])[4:] if not word.startswith("seed=")]
+    assert {"trainer=gpu", "outputs=outputs/full"} <= set(words)
+    compose(words)
 
 
 def test_the_rates_of_the_placebo_are_those_that_were_counted():

@@ -1,0 +1,133 @@
+"""Write docs/results/claims.md: what papers claim, and what the published reports show of it, by paper."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ablab.files import write_text
+from ablab.judge.document import Document
+from ablab.judge.lines import ClaimLine, interval_text
+from ablab.report.names import named
+from ablab.report.plain_words import plain_words
+from ablab.report.text import escaped
+from ablab.text import counted, how_many, signed
+
+ROOT = Path(__file__).parents[1]
+
+PAPERS = {
+    "Nguyen and Salazar 2019": "Transformers without Tears: Improving the Normalization of Self-Attention",
+    "Fan et al. 2020": "Reducing Transformer Depth on Demand with Structured Dropout",
+    "Zhou et al. 2020": "Scheduled DropHead: A Regularization Method for Transformer Models",
+    "Xiong et al. 2020": "On Layer Normalization in the Transformer Architecture",
+    "Michel et al. 2019": "Are Sixteen Heads Really Better than One?",
+}
+"""By how the experiments cite them."""
+
+HEAD = """# What do the papers claim, and what do our runs show?
+
+Each claim that an experiment here takes from a paper, beside what was published. All runs are small: a claim that
+they do not support may hold at the size of its paper. So studies end with the line that runs them at that size on a
+GPU, which nobody has done here. Verdicts are at one error rate of 5 % for each study. *To settle it* says with how
+many seeds a new study would decide the claim with 80 % power. This page is made of the reports by `make results`.
+"""
+
+
+def page(reports: dict[str, Document]) -> str:
+    """Return the page of these reports, by their names."""
+    lines = HEAD.splitlines()
+    for cited, title in PAPERS.items():
+        found = {name: one for name, one in reports.items() if _cites(one, cited)}
+        if found:
+            lines += ["", f"## {cited}: *{title}*"]
+        for name, one in found.items():
+            lines += ["", *_study(name, named(one), cited)]
+    return "\n".join(lines) + "\n"
+
+
+def _cites(document: Document, paper: str) -> bool:
+    return any(paper in source for source in (document.source or "", *(each.source or "" for each in document.claims)))
+
+
+def _study(name: str, document: Document, paper: str) -> Iterator[str]:
+    yield f"### [{escaped(document.question)}]({name}/report.md)"
+    yield ""
+    yield f"{_size(document)}."
+    yield ""
+    for claim in document.claims:
+        if paper in (document.source or "") or paper in (claim.source or ""):
+            yield _line(claim, document)
+    for said in _worth(document):
+        yield ""
+        yield said
+    if (line := full_form(name)) is not None:
+        yield ""
+        yield "At the size of the paper:"
+        yield ""
+        yield "```"
+        yield line
+        yield "```"
+
+
+def _line(claim: ClaimLine, document: Document) -> str:
+    figures = [] if claim.difference is None else [f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip()]
+    if claim.interval is not None:
+        figures.append(f"{100 * claim.interval.level:.4g} % interval {interval_text(claim.interval, claim.digits)}")
+    published = f"{claim.published} ({claim.source})" if claim.published else claim.source
+    parts = [f"**{escaped(plain_words(claim, document.metric))}** {claim.outcome.capitalize()}"]
+    parts[0] += f": {', '.join([*figures, how_many(claim.n, 'seed')])}."
+    parts += [f"*Published:* {escaped(published)}."] if published else []
+    parts += [f"*To settle it:* {escaped(settling)}."] if (settling := _settling(claim)) else []
+    return f"- {' '.join(' '.join(parts).split())}"
+
+
+def _settling(claim: ClaimLine) -> str:
+    """Return what would decide an open claim; empty where it is decided."""
+    if claim.outcome not in ("inconclusive", "not testable", "provisional"):
+        return ""
+    if claim.advice is None:
+        return claim.reason or ""
+    return "more seeds than anyone trains" if claim.advice.seeds is None else f"{claim.advice.seeds:,} seeds of each"
+
+
+def _size(document: Document) -> str:
+    setup = document.setup
+    if setup is None:
+        return f"{len(document.arms)} arms, seeds {counted(document.seeds)}"
+    fewest, most = setup.parameters
+    parameters = f"{most / 1e6:.1f}" if fewest / most > 0.95 else f"{fewest / 1e6:.1f} to {most / 1e6:.1f}"
+    steps = setup.settings.get("training.max_steps")
+    corpora = dict.fromkeys(
+        f"{one.train_pairs:,} " + (one.kind if one.kind == "documents" else f"{document.nouns.trained} of {one.kind}")
+        for one in setup.corpora
+        if one.train_pairs
+    )
+    length = f", {steps:,} steps" if isinstance(steps, int) else ""
+    tuned = f", and {setup.tuning_runs} to tune them" if setup.tuning_runs else ""
+    return f"{setup.runs} runs{tuned}: {parameters} million parameters{length}, {', '.join(corpora)}"
+
+
+def _worth(document: Document) -> Iterator[str]:
+    """Yield what arms are worth in compute, by the bound that their curves give."""
+    said = [
+        f"{line.arm} at least {line.bound:.2f}" + (f" ({interval_text(line.bound_interval, 2, sign=False)})")
+        for line in document.worth
+        if line.bound is not None and line.bound_interval is not None
+    ]
+    if said:
+        yield f"Worth, in times the baseline's steps, by unfinished curves: {'; '.join(said)}."
+
+
+def full_form(name: str) -> str | None:
+    """Return the line that runs an experiment in full on a GPU, as its file says it; None where it does not."""
+    path = ROOT / "experiments" / f"{name}.yaml"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = re.match(r"(?:# .*\n)*?# Full form, on a GPU: ((?:.*\n# )*?[^\n]*(?:\n# [a-z_.]+=[^\n]*)*)", text)
+    words = None if found is None else " ".join(found[1].replace("\n# ", " ").split())
+    return None if words is None else f"ablab train -m experiment={name} {words}"
+
+
+def write(reports: dict[str, Document]) -> Path:
+    """Write the page, and return its path."""
+    path = ROOT / "docs" / "results" / "claims.md"
+    write_text(path, page(reports))
+    return path
