@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 
 import pytest
 
@@ -100,6 +101,14 @@ def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     assert "3 finished" in out
     study = define((f"experiment={place / 'labelled.yaml'}", f"outputs={place}"))
     assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
+
+
+def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_path):
+    there = shutil.copytree(place, tmp_path / "store")
+    code, out, _ = typed("experiment=labelled", f"outputs={there}", "resamples=1000")
+    assert code == 0
+    assert "its file was not at hand" in out
+    assert (there / "reports/labelled/arms.csv").read_text().count("scaled norms with strong dropout") == 1
 
 
 @pytest.mark.parametrize(
