@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,11 @@ from ablab.store.metrics import read_metrics
 from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
+from ablab.study.design import arms_of
+from ablab.study.grid import grid_of
 from ablab.study.ledger import State, state_of
+from ablab.study.study import Study, names_of
+from ablab.study.study_file import kept, kept_file
 from ablab.tasks.conditions import ENDED, typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
@@ -95,6 +99,18 @@ class Run:
     def settings(self) -> dict[str, Any]:
         """The configuration by dotted names; until training has ended, only what the recipe has of it."""
         return self.recipe if self.record is None else flatten(self.record.settings)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Its groups and settings, as a table has them; nothing of a damaged run."""
+        if self.damage is not None:
+            return {}
+        return self.settings if self.record is None else {**self.record.choices, **self.settings}
+
+    @property
+    def label(self) -> str | None:
+        """In what its arm differs from the arm's baseline, such as `norm=post`; None of a run that no study planned."""
+        return None if self.arm is None else label_of(self.folder.outputs / "studies" / self.arm[0], self.arm[1])
 
     @cached_property
     def state(self) -> str:
@@ -232,13 +248,33 @@ class Run:
             return {**head, "damage": self.damage}
         head["seed"] = self.seed
         head["study"], head["arm"] = self.arm or (None, None)
+        head["label"] = self.label
         if self.record is None:
-            return {**head, **self.settings}
+            return {**head, **self.described}
         head |= {"condition": self.record.condition_id, "ended": self.record.ended}
         head |= {"parameters": self.record.cost.parameters, "minutes": round(self.record.cost.seconds / 60, 2)}
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
-        return {**head, **self.scores, **self.record.choices, **self.settings}
+        return {**head, **self.scores, **self.described}
+
+
+def label_of(study: Path, arm: str) -> str:
+    """Return in what an arm differs from its baseline, by the file that the study keeps; its name without one."""
+    try:
+        return _labels(study, kept_file(study).stat().st_mtime_ns).get(names_of(arm)[0], arm)
+    except (OSError, UserError):
+        return arm
+
+
+@lru_cache
+def _labels(folder: Path, _: int) -> dict[str, str]:
+    """Return the label of each arm that the kept file of a study declares, as it was at this time."""
+    if (file := kept(folder)) is None:
+        return {}
+    arms, baseline = arms_of(file.experiment)
+    baselines = grid_of(arms, baseline, file.experiment.within).baselines
+    study = Study(folder.name, arms, baseline, (), (), file.experiment, baselines=baselines)
+    return {arm.name: study.label_of(arm.name) for arm in arms}
 
 
 def _groups(recipe: dict[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ablab.api.run import label_of
 from ablab.api.tables import Rows
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
@@ -59,17 +60,22 @@ class LaunchedStudy:
         return self.document.notes
 
     def table(self) -> Rows:
-        """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, validation loss."""
-        loss = self.document.loss
+        """Return a row for each run of each arm: what it is, score of the study's metric, validation loss, cost."""
+        loss, folder = self.document.loss, self.selection.study
+        costs = {run.folder.run_id: run.record.cost for arm in self.selection.arms for run in arm.runs if run.record}
         rows = (
             {
+                "study": self.name,
                 "arm": arm.name,
+                "label": arm.name if folder is None else label_of(folder, arm.name),
                 "is_baseline": arm.is_baseline,
                 "id": run.run_id,
                 "seed": run.seed,
                 "state": run.state,
                 self.document.metric: run.score,
                 **({} if loss is None else {loss.name: run.loss}),
+                "parameters": None if (cost := costs.get(run.run_id)) is None else cost.parameters,
+                "minutes": None if cost is None else round(cost.seconds / 60, 2),
             }
             for arm in self.arms
             for run in arm.runs
