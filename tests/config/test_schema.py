@@ -29,7 +29,10 @@ RUNTIME = {
     *(f"trainer.{name}" for name in ("accelerator", "devices", "threads", "micro_batches")),
     *(f"trainer.{name}" for name in ("checkpoint_every", "compile", "progress")),
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "name", "tags")),
-    *(f"logger.{name}" for name in ("notes", "artifacts", "group", "study", "arm", "experiment", "tracking_uri")),
+    *(
+        f"logger.{name}"
+        for name in ("notes", "artifacts", "samples", "offline", "group", "study", "arm", "experiment", "tracking_uri")
+    ),
 }
 EVALUATION = {
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),
