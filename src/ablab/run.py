@@ -68,6 +68,8 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     trial = planned.config.search_trial
     stops = None if work is None or trial is None else Stopping(trial, console.say)
     with open_tracker(planned, console.say) as tracker:
+        if (dataset := task.dataset(planned)) is not None:
+            tracker.dataset(*dataset)
         callbacks = task.callbacks(planned, console, beating, tracker)
         if work is not None:
             record = task.train(work, callbacks, stops)
@@ -75,7 +77,11 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
             return None  # interrupted; the same command continues it
         if planned.lacks_evaluation(record):
             task.evaluate(planned, record, callbacks)
-        callbacks.on_result(record, planned.folder.evaluation(planned.evaluation_id))
+        evaluation = planned.folder.evaluation(planned.evaluation_id)
+        callbacks.on_result(record, evaluation)
+        most = planned.config.logger.most_samples
+        if evaluation is not None and most and (table := task.samples(evaluation, planned.folder, most))[1]:
+            tracker.table(record.cost.steps, "test/samples", *table, of=planned.evaluation_id)
         if planned.lacks_curve(record):
             task.measure_curve(planned, record, callbacks)
         beating.spent.begin("wait")

@@ -9,6 +9,7 @@ import pytest
 
 import ablab
 from ablab.api.run import Run
+from ablab.api.store import LEADS, Runs
 
 
 def test_runs_scores_and_curves(place, ids):
@@ -65,6 +66,46 @@ def test_tables_become_data_frames(place, ids):
     frame = ablab.open("outputs").runs().to_pandas()
     assert list(frame["id"]) == sorted(ids)
     assert frame["test_bleu"].notna().sum() == 3
+
+
+def test_a_frame_tells_arms_apart_and_shows_first_what_varies(place, ids):
+    """A run that has not ended knows no more than its recipe, and moves no column."""
+    frame = ablab.open("outputs").runs().to_pandas().set_index("id")
+    assert set(frame["study"]) == {"tried"}
+    assert dict(frame["arm"]) == {**dict.fromkeys(ids[:2], "layerdrop=0"), **dict.fromkeys(ids[2:], "layerdrop=0.1")}
+    assert set(frame["label"]) == {"no LayerDrop", "LayerDrop 0.1"}
+    assert frame["minutes"].notna().sum() == frame["parameters"].notna().sum() == 3
+    columns = list(frame.columns)
+    settings = columns[columns.index("memory") + 1 :]
+    varying = [name for name in settings if frame[name].dropna().astype(str).nunique() > 1]
+    assert settings[: len(varying)] == varying
+    assert {"layerdrop", "layerdrop_encoder"} <= set(varying)
+    assert {"optim.lr", "norm.kind"} <= set(settings)
+
+
+def test_columns_keep_their_places_whichever_run_is_first(place, ids):
+    runs = ablab.open("outputs").runs()
+    orders = {tuple(Runs(order).table().columns) for order in (runs, reversed(runs))}
+    assert {order[: order.index("test_bleu") + 1] for order in orders} == {
+        (*LEADS[:3], *LEADS[4:], "test_bleu")  # no run of it is damaged
+    }
+
+
+def test_a_label_needs_no_file(place, ids):
+    store = ablab.open("outputs")
+    file = Path("outputs/studies/tried/tried.yaml")
+    for spoil in (lambda: file.write_text(f"{file.read_text()}seeds_are: few"), file.unlink):
+        spoil()
+        assert store.run(ids[0]).label == "no LayerDrop"
+
+
+def test_the_frame_of_a_study_has_the_same_labels_and_costs(place, ids):
+    store = ablab.open("outputs")
+    ours, all_runs = (of.to_pandas().set_index("id") for of in (store.study("tried.yaml"), store.runs()))
+    for column in ("study", "arm", "label", "seed", "parameters", "minutes", "valid_loss", "test_bleu"):
+        known = ours[column].dropna()
+        assert len(known) >= 3
+        assert known.equals(all_runs[column].dropna()[known.index].astype(known.dtype)), column
 
 
 def test_without_pandas_one_line_says_what_to_install(place, monkeypatch):

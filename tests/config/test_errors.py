@@ -66,6 +66,8 @@ BAD = {
     "optim=cosine optim.lr=null optim.min_lr=1": ["schedule.min_lr=1", "at most the peak, 0.00441942"],
     "optim=cosine optim.warmup_steps=0": ["schedule.warmup_steps=0", "greater than or equal to 1"],
     "schedule.warmup_steps=0": ["schedule.warmup_steps=0", "greater than or equal to 1"],
+    "logger.offline=both": ["logger.offline=both", "'events' or 'wandb'"],
+    "logger.samples=-1": ["logger.samples=-1", "greater than or equal to 0"],
     "logger.mode=onlin": ["logger.mode=onlin", "'offline' or 'online'"],
     "word": ["word", "key=value"],
     "": ["key=value"],

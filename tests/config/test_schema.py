@@ -31,7 +31,18 @@ RUNTIME = {
     *(f"logger.{name}" for name in ("kind", "mode", "project", "entity", "name", "tags")),
     *(
         f"logger.{name}"
-        for name in ("notes", "artifacts", "group", "study", "arm", "label", "experiment", "tracking_uri")
+        for name in (
+            "notes",
+            "artifacts",
+            "samples",
+            "offline",
+            "group",
+            "study",
+            "arm",
+            "label",
+            "experiment",
+            "tracking_uri",
+        )
     ),
 }
 EVALUATION = {

@@ -17,7 +17,7 @@ common:
   [training.max_steps=100, training.valid_every=50, optim.lr=0.01, optim.batch_tokens=256, schedule.warmup_steps=20,
    data.vocab_size=120, data.max_tokens=60, data.train_size=300, data.valid_size=4, data.test_size=4, model.d_model=16,
    model.d_ff=32, model.num_heads=2, model.encoder_layers=2, model.decoder_layers=2, trainer.threads=1, logger=none]
-factors: {norm: [pre, scalenorm]}
+factors: {norm: [pre, scalenorm], layerdrop: [0, 0.1]}
 seeds: [1]
 """
 
@@ -32,6 +32,7 @@ def _make(place: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 def test_every_cell_of_the_notebook_runs(tmp_path_factory, monkeypatch):
     place, _ = made_once("notebook", _make, tmp_path_factory)
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the training above has set it, and the kernel would draw nothing
     monkeypatch.setenv("ABLAB_STORE", str(place / "outputs"))
     monkeypatch.setenv("ABLAB_STUDY", str(place / "short.yaml"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")]))
@@ -40,6 +41,16 @@ def test_every_cell_of_the_notebook_runs(tmp_path_factory, monkeypatch):
     NotebookClient(notebook, timeout=250, resources={"metadata": {"path": str(place)}}).execute()
     figures = [out for cell in notebook.cells for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
     assert len(figures) == 2
+    (means,) = [
+        cell.outputs[0].data["text/plain"]
+        for cell in notebook.cells
+        if ".groupby(" in cell.source and ".agg(" in cell.source
+    ]
+    rows = [line.split() for line in means.splitlines()[2:]]
+    assert {row[0] for row in rows} == {
+        f"norm={norm},layerdrop={p}" for p in ("0", "0.1") for norm in ("pre", "scalenorm")
+    }
+    assert {row[-1] for row in rows} == {"1"}, "a mean is of the runs of one arm"
 
 
 def test_the_notebook_is_committed_with_its_outputs():

@@ -20,12 +20,13 @@ class Artifact:
 
 
 class Artifacts:
-    """All artifacts by their ids, and how often each file was uploaded."""
+    """All artifacts by their ids, how often each file was uploaded, and the digests of those that each run uses."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.known: dict[str, Artifact] = {}
         self.uploads: list[str] = []
+        self.used: dict[str, list[str]] = {}
 
     def of_kind(self, kind: str) -> list[Artifact]:
         return [artifact for artifact in self.known.values() if artifact.kind == kind and artifact.committed]
@@ -54,6 +55,9 @@ class Artifacts:
             return {
                 "createArtifactFiles": {"files": {"edges": [{"node": self._file(f)} for f in asked["artifactFiles"]]}}
             }
+        if name == "UseArtifact":
+            self.used.setdefault(asked["runName"], []).append(self.known[asked["artifactID"]].digest)
+            return {"useArtifact": {"artifact": {"id": asked["artifactID"]}}}
         if name == "CommitArtifact":
             artifact = self.known[asked["artifactID"]]
             artifact.committed = True

@@ -1,5 +1,6 @@
 """Every tracker gets the same events, and has each once however often a run was killed and told again."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -41,6 +42,7 @@ class Has:
     tables: list[list[str]] = field(default_factory=list)
     pictures: list[bytes] = field(default_factory=list)
     models: list[bytes] = field(default_factory=list)
+    datasets: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     numbers: dict[str, float] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     failed: bool = True
@@ -75,12 +77,16 @@ class Memory(Tracker):
         if kind == self.told["card"].artifacts:
             self.told.setdefault(("model", name, digest), files[0].read_bytes())
 
+    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
+        self.told.setdefault(("dataset", name), dict(about))
+
     def finish(self, *, failed: bool) -> None:
         self.told["failed"] = failed
 
 
 def tell(tracker: Tracker, folder: Path, steps: Sequence[int], *, failed: bool) -> None:
-    """The recorded events of a run: two curves, a table, pictures, a pruning curve, scores and models."""
+    """The recorded events of a run: its data set, two curves, a table, pictures, a pruning curve, scores and models."""
+    tracker.dataset("numbers", {"digest": "abc", "size": 3})
     for step in steps:
         tracker.log(step, {"train/loss": 1 / step, "valid/bleu": float(step)})
         tracker.table(step, "valid/samples", ("source", "translation"), [("a", "b"), (step, 1.5)])
@@ -105,6 +111,7 @@ def in_memory(folder: Path) -> Has:
         has.points.setdefault(key, []).append((step, of["point"][key, step]))
     has.tables, has.pictures = list(of["table"].values()), list(of["picture"].values())
     has.models = list(of["model"].values())
+    has.datasets = [(name, about) for (name,), about in of["dataset"].items()]
     has.numbers = {key: value for (key,), value in of["summary"].items() if isinstance(value, float)}
     has.texts = {key: value for (key,), value in of["summary"].items() if isinstance(value, str)}
     return has
@@ -120,6 +127,7 @@ def in_events(folder: Path) -> Has:
     has.tables = [[",".join(map(str, row)) for row in (e["columns"], *e["rows"])] for e in seen.kind("table")]
     has.pictures = [(folder / FOLDER / event["file"]).read_bytes() for event in seen.kind("picture")]
     has.models = [(folder / event["files"][0]).read_bytes() for event in seen.kind("model")]
+    has.datasets = [(event["key"], event["about"]) for event in seen.kind("dataset")]
     has.numbers = {key: value for key, value in seen.summary.items() if isinstance(value, float)}
     has.texts = {key: value for key, value in seen.summary.items() if isinstance(value, str)}
     has.failed = seen.kind("closed")[-1]["failed"]
@@ -137,6 +145,8 @@ def in_mlflow(folder: Path) -> Has:
     has.tables = [path.read_text().splitlines() for path in sorted(place.rglob("*.csv"))]
     has.pictures = [path.read_bytes() for path in sorted(place.rglob("*.png"))]
     has.models = [path.read_bytes() for path in sorted((place / "models").rglob("*")) if path.is_file()]
+    inputs = [one.dataset for one in run.inputs.dataset_inputs]
+    has.datasets = [(one.name, json.loads(one.source)) for one in inputs]
     has.numbers, has.texts = {"test/bleu": run.data.metrics["test/bleu"]}, {"state": run.data.tags["state"]}
     assert run.data.tags.items() >= {"ablab.run": "rabc-1", "arm": "norm=post", "study": "norms", "seed": "1"}.items()
     assert run.data.tags["mlflow.note.content"] == "mine"
@@ -197,6 +207,7 @@ def test_all_are_told_the_same_once(
         [["source,translation", "a,b", f"{step},1.5"] for step in steps],
         [PIXEL + bytes([step]) for step in steps],
         [b"weights"],
+        [("numbers", {"digest": "abc", "size": 3})],
         {"test/bleu": 20.5},
         {"state": "finished"},
         failed=False,

@@ -98,3 +98,24 @@ def test_a_model_is_stored_once_however_often_its_run_is_sent(serve, run):
     assert stored.files["selected.safetensors"] == weights.read_bytes()
     assert sorted(server.artifacts.uploads) == ["manifest", "selected.safetensors", "src.model"]
     assert "not the file that was written" in (run / "tracking" / "log.txt").read_text()
+
+
+def test_a_data_set_is_one_artifact_that_its_runs_use(serve, run):
+    """It has what identifies the data, and no file of it; other data are another version."""
+    server = serve()
+    for name, digest in (("rabc", "abc"), ("rdef", "abc"), ("rghi", "xyz")):
+        folder = run.parent / name
+        about = {"kind": "numbers", "digest": digest}
+        told(
+            folder,
+            CARD.model_copy(update={"run_id": name}),
+            bleu=[(1, 1.0)],
+            then=lambda events, about=about: events.dataset("numbers", about),
+        )
+    assert synced(run) == 0
+    stored = server.artifacts.of_kind("dataset")
+    assert {one.name for one in stored} == {"numbers"}
+    same, other = sorted(stored, key=lambda one: json.loads(one.metadata)["digest"])
+    assert [json.loads(one.metadata)["digest"] for one in (same, other)] == ["abc", "xyz"]
+    assert all(set(one.files) == {"dataset.json", "manifest"} for one in stored)
+    assert server.artifacts.used == {"rabc": [same.digest], "rdef": [same.digest], "rghi": [other.digest]}

@@ -33,8 +33,8 @@ TRUST = [
     Fault(
         "sender: what it began counts as sent",
         "tracking/sender.py",
-        '{"bytes": before if problem else place, "problem": problem}',
-        '{"bytes": (folder / FOLDER / "events.jsonl").stat().st_size, "problem": problem}',
+        '{"bytes": before if problem else place, "written": written}',
+        '{"bytes": (folder / FOLDER / "events.jsonl").stat().st_size, "written": written}',
         SENDING,
     ),
     Fault(

@@ -117,6 +117,13 @@ class Run:
         """The configuration by dotted names; until training has ended, only what the recipe has of it."""
         return self.recipe if self.record is None else flatten(self.record.settings)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """Its groups and settings, as a table has them; nothing of a damaged run."""
+        if self.damage is not None:
+            return {}
+        return self.settings if self.record is None else {**self.record.choices, **self.settings}
+
     @cached_property
     def state(self) -> str:
         """How the run is doing: finished, diverged, trained, running, failed, interrupted, or damaged."""
@@ -255,12 +262,12 @@ class Run:
         head["study"], head["arm"] = self.arm[:2] if self.arm else (None, None)
         head["label"] = self.label or None
         if self.record is None:
-            return {**head, **self.settings}
+            return {**head, **self.described}
         head |= {"condition": self.record.condition_id, "ended": self.record.ended}
         head |= {"parameters": self.record.cost.parameters, "minutes": round(self.record.cost.seconds / 60, 2)}
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
-        return {**head, **self.scores, **self.record.choices, **self.settings}
+        return {**head, **self.scores, **self.described}
 
 
 def _groups(recipe: dict[str, Any]) -> dict[str, str]:

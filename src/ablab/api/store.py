@@ -1,12 +1,12 @@
 """A store opened: its runs, chosen by conditions, and its studies."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from ablab.api.run import PlannedAs, Run
-from ablab.api.tables import Rows
+from ablab.api.tables import Row, Rows
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.store.finished import find_run
@@ -56,10 +56,10 @@ class Runs(Sequence[Run]):
         return f"Runs({len(self)})"
 
     def table(self) -> Rows:
-        """Return a row for each run: id, name, state, seed, scores, then groups and settings."""
-        rows = Rows(run.row() for run in self)
+        """Return a row for each run: what it is, its scores, then groups and settings, those first that vary."""
+        rows = [run.row() for run in self]
         self.keep_index()
-        return rows
+        return Rows(rows, columns=_ordered(rows, {key for run in self for key in run.described}))
 
     def keep_index(self) -> None:
         """Write the index of the store after many runs have been read, so that the next list is fast."""
@@ -131,6 +131,30 @@ class Store:
     def folder(self, run_id: str) -> RunFolder:
         """Return the folder that a run of this id has, or would have."""
         return RunFolder(self.path / "runs" / run_id)
+
+
+LEADS = (
+    *("id", "name", "state", "damage", "seed", "study", "arm", "label", "condition", "ended"),
+    *("parameters", "minutes", "test_set"),
+)
+"""The columns before the scores."""
+
+
+def _ordered(rows: Sequence[Row], settings: Collection[str]) -> list[str]:
+    """Return the columns in order: what a run is, its scores, its settings that vary between the runs, all others.
+
+    A setting that only some of the runs have varies too; one that has not ended has no more than its recipe.
+    """
+    ended = [row for row in rows if "condition" in row]
+
+    def place(column: str) -> int:
+        if column in LEADS:
+            return LEADS.index(column)
+        varies = len({repr(row[column]) for row in rows if column in row}) > 1
+        varies |= 0 < sum(column in row for row in ended) < len(ended)
+        return len(LEADS) + (column in settings) * (2 - varies)
+
+    return sorted(dict.fromkeys(key for row in rows for key in row), key=place)
 
 
 def _planned(path: Path) -> list[tuple[str, str, str]]:

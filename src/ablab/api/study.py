@@ -13,6 +13,7 @@ from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex
 from ablab.report.sentences import document_of
 from ablab.study.definition import define
+from ablab.study.study import label_of
 
 if TYPE_CHECKING:
     import pandas
@@ -59,17 +60,22 @@ class LaunchedStudy:
         return self.document.notes
 
     def table(self) -> Rows:
-        """Return a row for each run of each arm: arm, id, seed, state, score of the study's metric, validation loss."""
+        """Return a row for each run of each arm: what it is, score of the study's metric, validation loss, cost."""
         loss = self.document.loss
+        costs = {run.folder.run_id: run.record.cost for arm in self.selection.arms for run in arm.runs if run.record}
         rows = (
             {
+                "study": self.name,
                 "arm": arm.name,
+                "label": label_of(arm.name, self.selection.labels),
                 "is_baseline": arm.is_baseline,
                 "id": run.run_id,
                 "seed": run.seed,
                 "state": run.state,
                 self.document.metric: run.score,
                 **({} if loss is None else {loss.name: run.loss}),
+                "parameters": None if (cost := costs.get(run.run_id)) is None else cost.parameters,
+                "minutes": None if cost is None else round(cost.seconds / 60, 2),
             }
             for arm in self.arms
             for run in arm.runs

@@ -12,17 +12,21 @@ Row = Mapping[str, Any]
 
 
 class Rows(Sequence[Row]):
-    """An unchanging table: a mapping from column to value for each row. `notes`: what a report says beside them."""
+    """An unchanging table: a mapping from column to value for each row. `notes`: what a report says beside them.
 
-    def __init__(self, rows: Iterable[Row], notes: Sequence[str] = ()) -> None:
+    `columns`: all columns, in order; by default that in which rows first have them.
+    """
+
+    def __init__(self, rows: Iterable[Row], notes: Sequence[str] = (), columns: Sequence[str] = ()) -> None:
         self._rows, self.notes = tuple(rows), tuple(notes)
+        self.columns = list(columns) or list(dict.fromkeys(key for row in self._rows for key in row))
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
     def __getitem__(self, index: slice) -> "Rows": ...
     def __getitem__(self, index: int | slice) -> "Row | Rows":
-        return Rows(self._rows[index], self.notes) if isinstance(index, slice) else self._rows[index]
+        return Rows(self._rows[index], self.notes, self.columns) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -32,11 +36,6 @@ class Rows(Sequence[Row]):
 
     def __repr__(self) -> str:
         return f"Rows({len(self)} of {', '.join(self.columns) or 'no columns'})"
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns, in the order in which rows first have them."""
-        return list(dict.fromkeys(key for row in self._rows for key in row))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the rows as a DataFrame, with the notes in its `attrs`; Error where pandas is not installed."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 
-from ablab.fields import RUNTIME, Formerly, Group, Role
+from ablab.fields import RUNTIME, Formerly, Group, Role, WholeNumber
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,11 @@ class Logger(Option):
         """Return what the settings say of a run to the tracker."""
         return {}
 
+    @property
+    def most_samples(self) -> int:
+        """The most items of the test set that the tracker is to show in a table."""
+        return 0
+
     def stores(self, kind: str) -> bool:
         """Return whether the tracker is to store models of a kind, `selected` or `pruned`."""
         return kind in models_of(self.about().get("artifacts", "none"))
@@ -119,10 +124,15 @@ LONGEST_PROJECT, NOT_IN_PROJECT, LONGEST_TAG = 128, "/\\#?%:", 64
 class TrackerLogger(Logger):
     """What every tracker is told of a run: the user's words on it, and the models to store."""
 
-    portable: ClassVar[tuple[str, ...]] = (*Logger.portable, "tags", "notes", "artifacts")
+    portable: ClassVar[tuple[str, ...]] = (*Logger.portable, "tags", "notes", "artifacts", "samples")
     tags: Annotated[list[Annotated[str, AfterValidator(tag)]] | None, Formerly(None)]
     notes: Annotated[str | None, Formerly(None)]
     artifacts: Annotated[Artifacts, Formerly("none")]
+    samples: Annotated[WholeNumber, Formerly(0)]
+
+    @property
+    def most_samples(self) -> int:
+        return self.samples
 
     def about(self) -> dict[str, Any]:
         return {"tags": self.tags, "notes": self.notes, "artifacts": self.artifacts}
@@ -134,6 +144,7 @@ class WandbLogger(TrackerLogger):
     variables: ClassVar[str | None] = "WANDB"
     portable: ClassVar[tuple[str, ...]] = (*TrackerLogger.portable, "project", "entity")
     mode: Literal["offline", "online"]
+    offline: Annotated[Literal["events", "wandb"], Formerly("events")]
     project: Annotated[str, AfterValidator(_project)]
     entity: Annotated[str, AfterValidator(_entity)] | None
 

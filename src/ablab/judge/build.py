@@ -83,7 +83,7 @@ def _differences(
 
 
 def _beside(name: str, measure: Measure) -> Beside:
-    return Beside(name=name, title=measure.title, digits=min(3, measure.digits))
+    return Beside(name=name, title=measure.title, unit=measure.unit, digits=min(3, measure.digits))
 
 
 def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) -> OnSentences | None:

@@ -14,11 +14,15 @@ from ablab.tasks.task import Example, Nouns
 
 
 class Beside(Strict):
-    """A score that is shown beside the metric, by its name in experiment files. `digits`: after the decimal point."""
+    """A score that is shown beside the metric, by its name in experiment files. `digits`: after the decimal point.
+
+    `unit`: older reports do not say it.
+    """
 
     name: str
     title: str
     digits: int
+    unit: str = ""
 
 
 class SetLine(Strict):

@@ -3,21 +3,25 @@
 On a page it is no wider than a screen, with notes below instead of inside the cells.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table of strings. `left`: number of leading columns that hold words, not figures."""
+    """A table of strings. `left`: number of leading columns that hold words, not figures.
+
+    `data`: the same rows for programs: cells with the names of their columns, which say the units of plain numbers.
+    """
 
     key: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
+    data: Sequence[Sequence[tuple[str, Any]]] = ()
 
 
 Line = TypeVar("Line")
@@ -27,13 +31,19 @@ Line = TypeVar("Line")
 class Column(Generic[Line]):
     """A column of a table, and its cell of a line. `is_sparse`: it is left out where all its cells are empty.
 
-    `leads`: it holds words, not figures, and stands before all that hold figures.
+    `leads`: it holds words, not figures, and stands before all that hold figures. `data`: what programs read instead of
+    the cell, by the names of their columns.
     """
 
     title: str
     cell: Callable[[Line], str]
     is_sparse: bool = False
     leads: bool = False
+    data: Callable[[Line], Mapping[str, Any]] | None = None
+
+    def read(self, line: Line) -> Mapping[str, Any]:
+        """Return what programs read of a line."""
+        return {self.title: self.cell(line)} if self.data is None else self.data(line)
 
 
 def table_of(key: str, title: str, columns: Sequence[Column[Line]], lines: Sequence[Line]) -> ReportTable:
@@ -46,6 +56,7 @@ def table_of(key: str, title: str, columns: Sequence[Column[Line]], lines: Seque
         columns=[column.title for column, _ in kept],
         rows=[[each[place] for _, each in kept] for place in range(len(lines))],
         left=sum(column.leads for column, _ in kept),
+        data=[[cell for column, _ in kept for cell in column.read(line).items()] for line in lines],
     )
 
 

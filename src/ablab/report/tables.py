@@ -1,12 +1,13 @@
 """The report's tables as text, built once so that every output format shows the same figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine, WorthLine
 from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
 from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
-from ablab.report.columns import Column, ReportTable, table_of
+from ablab.report.columns import Column, Line, ReportTable, table_of
 from ablab.text import duration, how_many, number, p_text, signed
 
 TABLES = frozenset(("claims", "arms", "differences", "effects", "worth", "test_sets", "metrics", "tuning", "otherwise"))
@@ -24,14 +25,19 @@ def tables(document: Document) -> list[ReportTable]:
 def claims_table(document: Document) -> ReportTable:
     """Return claims and verdicts."""
     columns: list[Column[ClaimLine]] = [
-        Column("claim", _claimed, leads=True),
+        Column(
+            "claim",
+            _claimed,
+            leads=True,
+            data=lambda claim: {"claim": _claimed(claim), "arm": claim.arm, "baseline": claim.baseline},
+        ),
         Column("verdict", lambda claim: claim.verdict, leads=True),
         Column("notes", notes_on_claim, is_sparse=True, leads=True),
-        Column("difference", _difference),
-        Column("interval", lambda claim: _with_level(claim.interval, claim.digits)),
-        Column("p (corrected)", lambda claim: p_text(claim.corrected)),
+        Column("difference", _difference, data=lambda claim: {"difference": claim.difference, "unit": claim.unit}),
+        _spans("interval", lambda claim: claim.interval, lambda claim: claim.digits),
+        _p("p (corrected)", lambda claim: claim.corrected),
         Column("p is of", hypothesis, is_sparse=True),
-        Column("n", lambda claim: str(claim.n)),
+        _figure("n", lambda claim: claim.n, 0),
         Column("test", lambda claim: claim.test or "", is_sparse=True),
         Column("published", lambda claim: " ".join((claim.published or "").split()), is_sparse=True),
     ]
@@ -42,29 +48,94 @@ def arms_table(document: Document) -> ReportTable:
     """Return scores, seeds and cost of each arm by effect, with missing runs marked."""
     digits, names = document.digits, {said: name for name, said in document.labels.items()}
     columns: list[Column[ArmLine]] = [
-        Column("arm", lambda arm: arm.name + (" (baseline)" if arm.is_baseline else ""), leads=True),
+        _arm(lambda arm: arm.name, lambda arm: arm.is_baseline),
         Column("notes", lambda arm: _notes_on_arm(document, arm), is_sparse=True, leads=True),
-        Column(document.title, lambda arm: number(arm.mean, digits)),
-        Column("95 % interval", lambda arm: interval_text(arm.interval, digits, sign=False)),
-        Column("sd", lambda arm: number(arm.sd, digits)),
-        Column("min to max", lambda arm: _extent(arm, digits)),
-        Column("seeds", _seeds),
+        _figure(document.title, lambda arm: arm.mean, digits, unit=document.unit),
+        _span("95 % interval", lambda arm: arm.interval, digits, sign=False),
+        _figure("sd", lambda arm: arm.sd, digits),
+        Column(
+            "min to max", lambda arm: _extent(arm, digits), data=lambda arm: {"min": arm.minimum, "max": arm.maximum}
+        ),
+        Column("seeds", _seeds, data=lambda arm: {"seeds": arm.finished, "seeds planned": arm.planned}),
         *(_beside(other) for other in document.beside if other.name != document.metric),
-        Column("parameters", lambda arm: number(arm.parameters, 0), is_sparse=True),
+        _figure("parameters", lambda arm: arm.parameters, 0, is_sparse=True),
         Column(
             "training time",
             lambda arm: "" if arm.train_seconds is None else duration(arm.train_seconds),
             is_sparse=True,
+            data=lambda arm: {"time (min)": None if arm.train_seconds is None else arm.train_seconds / 60},
         ),
-        Column(f"{document.nouns.tokens}/s", lambda arm: number(arm.tokens_per_second, 0), is_sparse=True),
-        Column(f"{document.nouns.items}/s", lambda arm: number(arm.decoding_speed, 0), is_sparse=True),
+        _figure(f"{document.nouns.tokens}/s", lambda arm: arm.tokens_per_second, 0, is_sparse=True),
+        _figure(f"{document.nouns.items}/s", lambda arm: arm.decoding_speed, 0, is_sparse=True),
         Column("in the study", lambda arm: names.get(arm.name, ""), is_sparse=True),
     ]
     return table_of("arms", "Arms", columns, arms_by_effect(document))
 
 
 def _beside(other: Beside) -> Column[ArmLine]:
-    return Column(other.title, lambda arm: number(arm.scores.get(other.name), other.digits), is_sparse=True)
+    return _figure(other.title, lambda arm: arm.scores.get(other.name), other.digits, unit=other.unit, is_sparse=True)
+
+
+def _arm(name: Callable[[Line], str], is_baseline: Callable[[Line], bool]) -> Column[Line]:
+    """Return the column of an arm. Programs read its plain name, by which they join tables."""
+    return Column(
+        "arm",
+        lambda line: name(line) + (" (baseline)" if is_baseline(line) else ""),
+        leads=True,
+        data=lambda line: {"arm": name(line), "is baseline": int(is_baseline(line))},
+    )
+
+
+def _figure(
+    title: str,
+    read: Callable[[Line], float | None],
+    digits: int | Callable[[Line], int],
+    *,
+    write: Callable[[float | None, int], str] = number,
+    unit: str = "",
+    is_sparse: bool = False,
+) -> Column[Line]:
+    """Return a column of figures, which people read with so many digits. `unit`: what the title may not say of it."""
+    name = title if not unit or f" {title}".endswith(f" {unit}") else f"{title} ({unit})"
+    return Column(
+        title,
+        lambda line: write(read(line), digits if isinstance(digits, int) else digits(line)),
+        is_sparse,
+        data=lambda line: {name: read(line)},
+    )
+
+
+def _p(title: str, read: Callable[[Line], float | None], *, is_sparse: bool = False) -> Column[Line]:
+    return Column(title, lambda line: p_text(read(line)), is_sparse, data=lambda line: {title: read(line)})
+
+
+def _span(
+    title: str, read: Callable[[Line], Span | None], digits: int, *, sign: bool = True, is_sparse: bool = False
+) -> Column[Line]:
+    """Return a column of intervals of one level; programs read two, of their ends."""
+    return Column(
+        title,
+        lambda line: interval_text(read(line), digits, sign=sign),
+        is_sparse,
+        data=lambda x: _ends(title, read(x)),
+    )
+
+
+def _spans(title: str, read: Callable[[Line], Span | None], digits: Callable[[Line], int]) -> Column[Line]:
+    """Return a column of intervals, each with its level."""
+    return Column(
+        title,
+        lambda line: _with_level(read(line), digits(line)),
+        data=lambda line: {
+            **_ends(title, found := read(line)),
+            f"{title} level (%)": None if found is None else 100 * found.level,
+        },
+    )
+
+
+def _ends(title: str, interval: Span | None) -> dict[str, float | None]:
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return {f"{title} low": low, f"{title} high": high}
 
 
 def test_sets_table(document: Document) -> ReportTable:
@@ -72,11 +143,11 @@ def test_sets_table(document: Document) -> ReportTable:
     score = next((line.score for line in document.test_sets), "")
     columns: list[Column[SetLine]] = [
         Column("test set", lambda line: line.test_set, leads=True),
-        Column("arm", lambda line: line.arm + (" (baseline)" if line.arm == document.baseline else ""), leads=True),
-        Column(document.nouns.items, lambda line: f"{line.sentences:,}"),
-        Column(score, lambda line: number(line.mean, 2)),
-        Column("sd", lambda line: number(line.sd, 2)),
-        Column("seeds", lambda line: str(line.n)),
+        _arm(lambda line: line.arm, lambda line: line.arm == document.baseline),
+        _figure(document.nouns.items, lambda line: line.sentences, 0),
+        _figure(score, lambda line: line.mean, 2),
+        _figure("sd", lambda line: line.sd, 2),
+        _figure("seeds", lambda line: line.n, 0),
     ]
     return table_of("test_sets", "By test set", columns, document.test_sets)
 
@@ -87,10 +158,10 @@ def differences_table(document: Document) -> ReportTable:
     columns: list[Column[DifferenceLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
         Column("notes", lambda line: _notes_on_difference(document, line), is_sparse=True, leads=True),
-        Column("difference", lambda line: signed(line.difference, digits)),
+        _figure("difference", lambda line: line.difference, digits, write=signed, unit=document.unit),
         *_decisive(document, document.differences),
-        Column("seen with 80 % power", lambda line: number(line.detectable, digits)),
-        Column("n", lambda line: str(line.n)),
+        _figure("seen with 80 % power", lambda line: line.detectable, digits),
+        _figure("n", lambda line: line.n, 0),
         Column("test", lambda line: line.test or "", is_sparse=True),
     ]
     title = f"Differences from {document.baselines}"
@@ -103,9 +174,9 @@ def effects_table(document: Document) -> ReportTable:
         Column("effect", lambda effect: effect.what, leads=True),
         Column("kind", lambda effect: effect.kind, leads=True),
         Column("notes", lambda effect: effect.refused or "", is_sparse=True, leads=True),
-        Column("difference", lambda effect: signed(effect.difference, document.digits)),
+        _figure("difference", lambda line: line.difference, document.digits, write=signed, unit=document.unit),
         *_decisive(document, document.effects),
-        Column("n", lambda effect: str(effect.n)),
+        _figure("n", lambda effect: effect.n, 0),
         Column("test", lambda effect: effect.test or "", is_sparse=True),
     ]
     return table_of("effects", "Main effects and interactions", columns, document.effects)
@@ -115,12 +186,12 @@ def worth_table(document: Document) -> ReportTable:
     """Return what arms are worth in compute, the most first."""
     columns: list[Column[WorthLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
-        Column("times the baseline's compute", _times, is_sparse=True),
-        Column("95 % interval", _span_of_worth, is_sparse=True),
+        Column("times the baseline's compute", _times, is_sparse=True, data=_factor),
+        Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
         Column("notes", lambda line: line.refused or _note_on_worth(line), is_sparse=True, leads=True),
-        Column("by its unfinished curve, at least", lambda line: number(line.bound, 2), is_sparse=True),
-        Column("95 % interval of that", lambda line: interval_text(line.bound_interval, 2, sign=False), is_sparse=True),
-        Column("n", lambda line: str(line.n)),
+        _figure("by its unfinished curve, at least", lambda line: line.bound, 2, is_sparse=True),
+        _span("95 % interval of that", lambda line: line.bound_interval, 2, sign=False, is_sparse=True),
+        _figure("n", lambda line: line.n, 0),
     ]
     lines = sorted(document.worth, key=lambda line: -(line.factor or line.bound or 0.0))
     return table_of("worth", f"Worth in compute of {document.baselines}", columns, lines)
@@ -137,6 +208,16 @@ def _span_of_worth(line: WorthLine) -> str:
     return f"[{low}, {'no end' if line.high is None else f'{line.high:.2f}'}]"
 
 
+def _factor(line: WorthLine) -> dict[str, float | None]:
+    return {"times the baseline's compute": inf if line.saturated else line.factor}
+
+
+def _ends_of_worth(line: WorthLine) -> dict[str, float | None]:
+    """Return the ends of the interval; one without an upper end goes to infinity."""
+    high = inf if line.high is None and line.low is not None else line.high
+    return {"95 % interval low": line.low, "95 % interval high": high}
+
+
 def _note_on_worth(line: WorthLine) -> str:
     """Say where the line is trusted too far: beyond the lengths that were trained, or where there is none."""
     is_beyond = line.factor is not None and not 0.5 <= line.factor <= 2
@@ -149,14 +230,14 @@ def metrics_table(document: Document) -> ReportTable:
     """Return how well each metric tells the arms apart."""
     columns: list[Column[MetricLine]] = [
         Column("metric", lambda line: line.title + (" (declared)" if line.declared else ""), leads=True),
-        Column("sd between arms", lambda line: number(line.between, line.digits)),
-        Column("sd within arms", lambda line: number(line.within, line.digits)),
-        Column("signal to noise", lambda line: number(line.ratio, 2)),
-        Column("F", lambda line: number(line.f, 2)),
-        Column("omega squared", lambda line: number(line.omega_squared, 2)),
-        Column("seeds to a verdict", lambda line: "" if line.seeds is None else str(line.seeds), is_sparse=True),
-        Column("arms", lambda line: str(line.arms)),
-        Column("runs", lambda line: str(line.runs)),
+        _figure("sd between arms", lambda line: line.between, lambda line: line.digits),
+        _figure("sd within arms", lambda line: line.within, lambda line: line.digits),
+        _figure("signal to noise", lambda line: line.ratio, 2),
+        _figure("F", lambda line: line.f, 2),
+        _figure("omega squared", lambda line: line.omega_squared, 2),
+        _figure("seeds to a verdict", lambda line: line.seeds, 0, is_sparse=True),
+        _figure("arms", lambda line: line.arms, 0),
+        _figure("runs", lambda line: line.runs, 0),
     ]
     return table_of("metrics", "Which metric sees best (exploratory)", columns, document.metrics)
 
@@ -180,12 +261,12 @@ def tuning_table(document: Document) -> ReportTable:
     columns: list[Column[TuningLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
         Column("chosen", lambda line: line.settings + (" (at an end)" if line.edges else ""), leads=True),
-        Column("best", lambda line: number(line.best, 3)),
-        Column("usual settings", lambda line: number(line.usual, 3)),
-        Column("worst", lambda line: number(line.worst, 3)),
-        Column("best of half the trials", lambda line: number(_best_of_half(line), 3)),
-        Column("trials", lambda line: str(line.trials)),
-        Column("diverged", lambda line: str(line.diverged)),
+        _figure("best", lambda line: line.best, 3),
+        _figure("usual settings", lambda line: line.usual, 3),
+        _figure("worst", lambda line: line.worst, 3),
+        _figure("best of half the trials", _best_of_half, 3),
+        _figure("trials", lambda line: line.trials, 0),
+        _figure("diverged", lambda line: line.diverged, 0),
     ]
     metric = document.tuning[0].metric if document.tuning else ""
     return table_of("tuning", f"Tuning, by {metric}", columns, document.tuning)
@@ -208,8 +289,8 @@ def otherwise_table(document: Document) -> ReportTable:
         Column("difference", lambda one: one.compared, leads=True),
         Column("method", lambda one: one.how, leads=True),
         Column("differs because", lambda one: one.why, leads=True),
-        Column("interval", lambda one: _with_level(one.interval, one.digits)),
-        Column("p, uncorrected", lambda one: p_text(one.p), is_sparse=True),
+        _spans("interval", lambda one: one.interval, lambda one: one.digits),
+        _p("p, uncorrected", lambda one: one.p, is_sparse=True),
     ]
     pairs = [(f"{line.arm} - {line.baseline or document.baseline}", line) for line in differences_by_effect(document)]
     ways = (_by_seeds, _on_sentences)
@@ -284,11 +365,12 @@ def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]
     """Return the columns of what decides: interval, p, and what that is of. Levels stand in the cells where several."""
     digits, every = document.digits, levels(lines)
     is_claimed = any(line.claim is not None for line in lines)
-    alone = Column[Compared](f"{(*every, 95)[0]} % interval", lambda line: interval_text(line.interval, digits))
-    several = Column[Compared]("interval", lambda line: _with_level(line.interval, digits))
+    alone: Column[Compared] = _span(f"{(*every, 95)[0]} % interval", lambda line: line.interval, digits)
+    several: Column[Compared] = _spans("interval", lambda line: line.interval, lambda _: digits)
+    p: Column[Compared] = _p("p", lambda line: line.p)
     return [
         several if len(every) > 1 else alone,
-        Column[Compared]("p", lambda line: p_text(line.p)),
+        p,
         Column[Compared]("p is of", lambda line: p_of(document, line) if is_claimed else "", is_sparse=True),
     ]
 

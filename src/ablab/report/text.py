@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
@@ -59,19 +60,26 @@ def _about(document: Document) -> str:
 
 
 def comma_separated(document: Document, table: ReportTable) -> str:
-    """Return one table as CSV; each row ends with the notes of the report, and with what vouches for its figures."""
+    """Return one table as CSV, its figures as plain numbers; each row ends with the notes of the report, and with what
+    vouches for its figures.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    ends = [_no_formula("; ".join(document.notes)), document.origin or document.stamp or ""]
-    writer.writerow([*map(_no_formula, table.columns), "report says", "register"])
-    writer.writerows([*map(_no_formula, row), *ends] for row in table.rows)
+    ends = [("report says", "; ".join(document.notes)), ("register", document.origin or document.stamp or "")]
+    rows = [[*row, *ends] for row in table.data]
+    writer.writerow(_plain(name) for name, _ in rows[0])
+    writer.writerows([_plain(cell) for _, cell in row] for row in rows)
     return text.getvalue()
 
 
-def _no_formula(cell: str) -> str:
-    """Return a cell that a spreadsheet shows and does not compute: others may have written the names of the arms."""
-    is_figure = re.fullmatch(r"[+-]\d[\d,]*(\.\d+)?( ?%| [A-Za-z, /]+)?", cell)  # such as +1,234.5 MiB
-    return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) and not is_figure else cell
+def _plain(cell: Any) -> Any:
+    """Return a cell that programs read: ten digits of a number, and no formula, which a spreadsheet would compute.
+
+    Others may have written the names of the arms.
+    """
+    if isinstance(cell, str):
+        return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) else cell
+    return f"{cell:.10g}" if isinstance(cell, float) else cell
 
 
 def _published(claim: ClaimLine) -> str:

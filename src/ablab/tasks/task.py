@@ -306,6 +306,14 @@ class Task:
         """Return items on which two evaluations differ most; `texts`: what each gave for every item."""
         return ()
 
+    def samples(self, evaluation: Any, folder: Any, most: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """Return at most so many items of an evaluation as a table, columns and rows; the same items of every run."""
+        return (), ()
+
+    def dataset(self, planned: Any) -> tuple[str, Mapping[str, Any]] | None:
+        """Return the name of what a run is trained on, and digests and settings that identify it; None if unknown."""
+        return None
+
     def called(self, key: str) -> str | None:
         """Return what names of runs call a changed field; None where they leave it out."""
         return key

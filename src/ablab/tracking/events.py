@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config.options import models_of
+from ablab.files import json_digest
 from ablab.files.disk import check_guards, keep_names, replacing
 from ablab.tracking.tracker import RunCard, Tracker
 
@@ -27,9 +28,9 @@ STEP = "step"
 """Name of the usual axis: our optimiser steps."""
 
 ROWS = ("row", "table", "picture", "chart")
-"""Kinds of events that are a row of the tracker's history. The others are opened, summary, study, model and closed."""
+"""Kinds of events that are a row of the tracker's history; others: opened, summary, study, model, dataset, closed."""
 
-ONCE = (*ROWS, "model")
+ONCE = (*ROWS, "model", "dataset")
 """Kinds of events that are told once."""
 
 STUDIES = "studies"
@@ -101,6 +102,9 @@ class Events(Tracker):
             places = [path.relative_to(self._folder.parent).as_posix() for path in files]
             self._row("model", key=name, files=places, digest=digest)
 
+    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
+        self._row("dataset", key=name, about=dict(about), digest=json_digest(about, 11))
+
     def keep(self) -> None:
         if self._file is None:
             return
@@ -170,7 +174,7 @@ def placed_events(folder: Path, *, start: int = 0) -> Iterator[tuple[Event, int]
 
 
 def _identity(content: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the identity of a row, its axis, its place there, its keys and what it is of; or of a model."""
+    """Return the identity of a row, its axis, its place there, its keys and what it is of; or of an artifact."""
     place = content.get("x", content.get("digest"))
     return content.get("axis"), place, content.get("key"), content.get("of"), *sorted(content.get("values", ()))
 

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from ablab.config.options import Logger, models_of
 from ablab.errors import UserError
+from ablab.files import json_digest
 from ablab.files.disk import lock_at
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import id_of, key_of
@@ -129,6 +130,14 @@ class MLflow(Tracker):
         for path in files:
             self._client.log_artifact(self._id, str(path), f"models/{name}")
         self._client.set_tag(self._id, tag, digest)
+
+    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
+        """Name the data set as an input of the run; MLflow takes digests of at most 36 characters."""
+        from mlflow.entities import Dataset, DatasetInput
+
+        source = json.dumps(dict(about), default=str)
+        found = Dataset(name, json_digest(about, 11), source_type="ablab", source=source)
+        self._client.log_inputs(self._id, [DatasetInput(found)])
 
     def finish(self, *, failed: bool) -> None:
         self._client.set_terminated(self._id, "FAILED" if failed else "FINISHED")

@@ -133,6 +133,9 @@ class Guarded(Tracker):
     def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
         self._tell("model", kind, name, files, digest)
 
+    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
+        self._tell("dataset", name, about)
+
     def keep(self) -> None:
         self._tell("keep")
 

@@ -1,18 +1,23 @@
 """A process that sends the events of one run or study to Weights & Biases: `python -m ablab.tracking.sender FOLDER`.
 
+Or it has W&B write them to an offline session of its own, in `wandb/` beside the events, which `wandb sync` sends. All
+rows are in the session, those of earlier processes of the run too, so that it replaces the session before.
+
 W&B may fail, hang or be killed here without harm to a run. Each row bears its number among the rows of the events as
 W&B's own step; W&B tells at the beginning how many rows it has, and at the end whether it has all.
 """
 
 import math
 import os
+import re
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import Timeout
 
@@ -40,7 +45,17 @@ def summaries() -> Mapping[str, str]:
 
 
 OUTCOME = "sent.json"
-"""File with how far the events were sent, in bytes, and what hindered the last attempt."""
+"""File with how far the events were sent, in bytes, and what hindered the last attempt. `written`: how far they are in
+the offline session, if there is one.
+"""
+
+SESSIONS = "wandb"
+"""Folder of W&B's offline session, beside the events."""
+
+DATASET = "dataset.json"
+"""File with what identifies the data set, beside the events, from where `wandb sync` takes it."""
+
+Mode = Literal["online", "offline"]
 
 POLL = 0.5
 """Seconds between two looks for new events."""
@@ -82,8 +97,8 @@ class About:
 class Feed:
     """A run of W&B, and the number of rows it was given."""
 
-    def __init__(self, wandb: Any, about: About, scratch: str, parent: int | None) -> None:
-        self._wandb, self._rows, self._card = wandb, 0, about.card
+    def __init__(self, wandb: Any, about: About, place: Path, parent: int | None, mode: Mode) -> None:
+        self._wandb, self._rows, self._card, self._mode = wandb, 0, about.card, mode
         card = self._card
         self.run = wandb.init(
             id=card.id_there,
@@ -91,12 +106,12 @@ class Feed:
             notes=card.notes,
             project=card.project,
             entity=card.entity,
-            mode="online",
-            dir=scratch,
+            mode=mode,
+            dir=str(place),
             config={**card.config, **({STUDIES: dict(about.arms)} if about.arms else {})},
             group=card.group,
             job_type=card.job_type,
-            resume="allow",
+            resume="allow" if mode == "online" else None,  # a session replaces what `wandb sync` has sent of the run
             settings=wandb.Settings(
                 init_timeout=INIT_SECONDS,
                 console="off",
@@ -115,6 +130,7 @@ class Feed:
         self._summaries = summaries()
         self._extremes: dict[str, dict[str, float]] = {}
         self._stored: list[Any] = []
+        self._datasets: list[Any] = []
         self._began: float | None = None
         self._arms = dict(about.arms)
         self.run.tags = tuple(dict.fromkeys((*(self.run.tags or ()), *about.tags)))  # those given in W&B stay
@@ -129,6 +145,8 @@ class Feed:
             self.run.summary.update(event["values"])
         elif kind == "model":
             self._store(event, folder)
+        elif kind == "dataset":
+            self._name(event, folder)
         elif kind == "study" and not event[STUDIES].items() <= self._arms.items():
             self._join(event)
         elif kind in ROWS:
@@ -145,13 +163,15 @@ class Feed:
         self.run.summary.update(self._extremes)
         if self._began is not None:  # W&B's own runtime is that of the sending
             self.run.summary["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._began))
-        for stored in self._stored:
+        for dataset in self._datasets:  # W&B waits for each that is used, and offline only takes what is logged
+            (self.run.use_artifact if self._mode == "online" else self.run.log_artifact)(dataset)
+        for stored in self._stored if self._mode == "online" else ():
             stored.wait()  # raises what hindered it
         self.run.finish(exit_code=int(failed))
 
     def missing(self) -> str | None:
         """Return what the server lacks once the run is finished, or None."""
-        if not self._rows:
+        if not self._rows or self._mode == "offline":
             return None
         for _ in range(CHECKS):
             there = 1 + int(self._wandb.Api().run(self._path).lastHistoryStep)
@@ -177,6 +197,13 @@ class Feed:
         for path in paths:
             artifact.add_file(str(path), name=path.name, policy="immutable", skip_cache=True)
         self._stored.append(self.run.log_artifact(artifact))
+
+    def _name(self, event: Event, folder: Path) -> None:
+        """Name the data set by a file of what identifies it, since W&B tells artifacts apart by their files."""
+        write_json(folder / FOLDER / DATASET, event["about"])
+        artifact = self._wandb.Artifact(re.sub(r"[^\w.-]", "_", event["key"]), type="dataset", metadata=event["about"])
+        artifact.add_file(str(folder / FOLDER / DATASET), policy="immutable", skip_cache=True)
+        self._datasets.append(artifact)
 
     def _define(self, event: Event) -> None:
         """Give each key its axis, and what the summary keeps of it; a pattern would not take precedence over `*`."""
@@ -209,8 +236,8 @@ class Feed:
         return values
 
 
-def main(folder: Path, parent: int | None = None, start: int = 0) -> int:
-    """Send the events; write the outcome and return 0 only if the server has them all.
+def main(folder: Path, mode: Mode = "online", parent: int | None = None, start: int = 0) -> int:
+    """Send the events; write the outcome and return 0 only if the server, or the offline session, has them all.
 
     `parent`: process of the run that goes on, whose events begin at byte `start`; None: as many as there are now.
     """
@@ -220,28 +247,48 @@ def main(folder: Path, parent: int | None = None, start: int = 0) -> int:
     try:
         # The process of an earlier attempt may have some seconds to go.
         with lock.acquire(timeout=60 if parent is None else -1, poll_interval=POLL):
-            place, problem = _send(folder, parent, start)
+            before, written = sent(folder), _outcome(folder).get("written", 0)
+            if mode == "offline":  # the session before is not to vouch for this one, should it be killed
+                write_json(folder / FOLDER / OUTCOME, {"bytes": before, "written": 0, "problem": None})
+            place, problem = _send(folder, mode, parent, start)
     except Timeout:
         return 0  # another process is sending them
-    before = sent(folder)
-    write_json(folder / FOLDER / OUTCOME, {"bytes": before if problem else place, "problem": problem})
+    if mode == "offline":
+        known = {"bytes": before, "written": 0 if problem else place}
+    else:
+        known = {"bytes": before if problem else place, "written": written}
+    write_json(folder / FOLDER / OUTCOME, {**known, "problem": problem})
+    if mode == "online" and problem is None:
+        for mark in _marks(folder):
+            mark.touch()
     return int(problem is not None)
 
 
 def sent(folder: Path) -> int:
-    """Return how many bytes of the events the server is known to have."""
+    """Return how many bytes of the events the server is known to have, by this program or by `wandb sync`."""
+    found, marks = _outcome(folder), _marks(folder)
+    by_wandb = found.get("written", 0) if marks and all(mark.exists() for mark in marks) else 0
+    return max(found.get("bytes", 0), by_wandb)
+
+
+def _outcome(folder: Path) -> dict[str, Any]:
     path = folder / FOLDER / OUTCOME
-    return int(read_json(path)["bytes"]) if path.exists() else 0
+    return dict(read_json(path)) if path.exists() else {}
+
+
+def _marks(folder: Path) -> list[Path]:
+    """Return the files by which W&B knows that it has sent its offline session."""
+    return [path.with_suffix(".wandb.synced") for path in (folder / FOLDER / SESSIONS).glob("offline-run-*/*.wandb")]
 
 
 AGENTS = ("WANDB_SWEEP_ID", "WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH")
 """Variables by which an agent of W&B's sweeps names its run: there, all runs and their study would be that one."""
 
 
-def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None]:
+def _send(folder: Path, mode: Mode, parent: int | None, start: int) -> tuple[int, str | None]:
     """Send the events, while the run goes on or as far as there are; return their end, and what went wrong."""
     told = About.of(folder)
-    if (problem := out_of_reach()) is not None:
+    if mode == "online" and (problem := out_of_reach()) is not None:
         return 0, problem
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # reports on W&B itself cost seconds at its end
     # A process that uses W&B names its own service to those it starts; there, a run that was refused stays "in use".
@@ -251,8 +298,13 @@ def _send(folder: Path, parent: int | None, start: int) -> tuple[int, str | None
 
     with tempfile.TemporaryDirectory(prefix="ablab-wandb-", ignore_cleanup_errors=True) as scratch:
         os.environ.update(dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_ARTIFACT_DIR"), scratch))
+        home = Path(scratch)
+        if mode == "offline":
+            home = (folder / FOLDER).resolve()
+            shutil.rmtree(home / SESSIONS, ignore_errors=True)
+            os.environ["WANDB_DATA_DIR"] = str(home / SESSIONS)  # what W&B stages must outlive this process
         try:
-            feed = Feed(wandb, told, scratch, parent)
+            feed = Feed(wandb, told, home, parent, mode)
             place, failed = 0, True
             for event, place in _following(folder, start, parent):  # noqa: B007
                 feed.take(event, folder)
@@ -278,6 +330,6 @@ def _following(folder: Path, start: int, parent: int | None) -> Iterator[tuple[E
 
 
 if __name__ == "__main__":
-    program, where, *numbers = sys.argv
+    program, where, *rest = sys.argv
     sys.argv = [program]  # W&B sends the words of a command, and the folder may lie below someone's home
-    sys.exit(main(Path(where), *map(int, numbers)))
+    sys.exit(main(Path(where), "offline" if rest[:1] == ["offline"] else "online", *map(int, rest[1:])))

@@ -91,6 +91,9 @@ class Tracker:
     def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
         """Store a model, `selected` or `pruned`, if the user wants it. `digest`: SHA-256 of the first file."""
 
+    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
+        """Name what the run is trained on. `about`: digests and settings that identify it, and nothing of its text."""
+
     def keep(self) -> None:
         """Return once all that was logged outlives a loss of power: training that goes on does not log it again."""
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,7 @@ from ablab.store.locks import locked
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import as_tag, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, Events
-from ablab.tracking.sender import OUTCOME
+from ablab.tracking.sender import OUTCOME, Mode
 from ablab.tracking.server import KNOWN, check_login, ready
 from ablab.tracking.tracker import RunCard
 
@@ -32,20 +33,31 @@ LOG = "log.txt"
 
 
 class Wandb(Events):
-    """The events of a run or study. `mode`: online has a process of their own send them to W&B at once."""
+    """The events of a run or study. `mode`: online has a process of their own send them to W&B at once.
+
+    `offline`: what that means, the events alone, or W&B's own offline session too, which the same process writes.
+    """
 
     title = "W&B"
     has_dashboards = True
 
     def __init__(
-        self, folder: Path, card: RunCard, say: Callable[[str], None], mode: Literal["offline", "online"]
+        self,
+        folder: Path,
+        card: RunCard,
+        say: Callable[[str], None],
+        mode: Mode,
+        offline: Literal["events", "wandb"] = "events",
     ) -> None:
         super().__init__(folder, card, say)
-        self._run, self._online = folder, mode == "online"
-        self._process = self._started() if self._online and KNOWN not in os.environ else None
+        self._run, self._mode, self._online = folder, mode, mode == "online"
+        is_needed = KNOWN not in os.environ if self._online else offline == "wandb"
+        self._process = self._started() if is_needed else None
 
     @classmethod
     def check(cls, logger: Logger) -> None:
+        if logger.own["offline"] == "wandb" and find_spec("wandb") is None:
+            raise UserError("logger.offline=wandb: W&B is not installed; pip install wandb")
         check_login(logger)
 
     @classmethod
@@ -72,14 +84,14 @@ class Wandb(Events):
     def _started(self) -> "subprocess.Popen[bytes] | None":
         try:
             start = (self._run / FOLDER / EVENTS).stat().st_size
-            words = map(str, (self._run, os.getpid(), start))
+            words = map(str, (self._run, self._mode, os.getpid(), start))
             command = [sys.executable, "-m", "ablab.tracking.sender", *words]
             with (self._run / FOLDER / LOG).open("ab") as log:
                 return subprocess.Popen(  # a session of its own: Ctrl-C is for the run
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
         except OSError as error:
-            self._say(f"nothing is sent to W&B ({error.strerror})")
+            self._say(f"W&B is told nothing ({error.strerror}); ablab sync sends it")
             return None
 
 

@@ -75,6 +75,10 @@ class TransformerTask(Task):
 
         return run_callbacks(planned.folder, console, beating, tracker, self.watched.key)
 
+    def dataset(self, planned: Any) -> tuple[str, Mapping[str, Any]] | None:
+        data = planned.recipe["data"]
+        return str(data["kind"]), data
+
     def lacks_curve(self, planned: Any) -> bool:
         """Return whether a run should have a pruning curve with these pruning settings and has none.
 

@@ -160,6 +160,11 @@ class Translation(TransformerTask):
     def scored_again(self, evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
         return texts.scored_again(evaluation, folder)
 
+    def samples(
+        self, evaluation: Evaluation, folder: RunFolder, most: int
+    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        return texts.samples(evaluation, folder, most)
+
     def differing(
         self, evaluations: tuple[Evaluation, Evaluation], texts_of: tuple[Sequence[str], Sequence[str]], outputs: Path
     ) -> Sequence[Example]:

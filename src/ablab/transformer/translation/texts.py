@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,17 @@ def differing(
     order = sorted(scores, key=lambda i: scores[i][0] - scores[i][1])
     chosen = dict.fromkeys([*order[::-1][: SHOWN // 2], *order[: SHOWN // 2]])
     return [Example(i + 1, text.sources[i], text.references[i], ours[i], theirs[i], *scores[i]) for i in chosen]
+
+
+def samples(evaluation: Evaluation, folder: RunFolder, most: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """Return test sentences, evenly from the whole set, with their translations and chrF; none where texts are gone."""
+    text, hypotheses = stored_text(folder.outputs, evaluation.references), folder.hypotheses(evaluation.evaluation_id)
+    if text is None or len(text.sources) != len(hypotheses):
+        return (), ()
+    pairs = list(zip(text.sources, text.references, hypotheses, strict=True))
+    shown = sorted({place * len(pairs) // most for place in range(most)})
+    columns = ("number", "source", "reference", "translation", "chrF")
+    return columns, [(i + 1, *pairs[i], round(sentence_chrf(pairs[i][2], pairs[i][1]), 2)) for i in shown]
 
 
 def _gaps(arm: Sequence[Sequence[float]], baseline: Sequence[Sequence[float]]) -> list[float]:
