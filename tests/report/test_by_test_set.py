@@ -55,8 +55,8 @@ def test_every_format_has_the_table(two_sets):
     first = json.loads((report / "report.json").read_text())["test_sets"][0]
     with (report / "test_sets.csv").open() as file:
         row = next(csv.DictReader(file))
-    assert (row["test set"], row["arm"]) == ("news", "no LayerDrop (baseline)")
-    assert row["test BLEU"] == f"{first['mean']:.2f}"
+    assert (row["test set"], row["arm"]) == ("news", "no LayerDrop")
+    assert float(row["test BLEU"]) == pytest.approx(first["mean"])
     for name, title in (("report.md", "## By test set"), ("report.tex", "by test set"), ("report.html", "By test set")):
         text = (report / name).read_text()
         assert title in text

@@ -61,7 +61,7 @@ def test_cells_that_can_be_compared_have_figures(selection):
 
 def effects_table_columns(lines):
     class Of:
-        effects, digits = lines, 2
+        effects, digits, unit = lines, 2, "BLEU"
 
     return effects_table(Of).columns
 

@@ -15,7 +15,7 @@ from ablab.store.chain import Chain, History
 from ablab.store.finished import FinishedRun
 from ablab.study.claims import Settled
 from ablab.study.extending import Closing, closings, extensions
-from ablab.text import counted, how_many
+from ablab.text import counted
 
 
 def departures(selection: SelectedArms) -> list[str]:
@@ -71,7 +71,7 @@ def _of_study(folder: Path, study: Path, first: Registered, runs: Sequence[Finis
     for reported in _reported(folder):
         yield from _of_claims("reported", first.claims, reported)
     closed = closings(study)
-    yield from (f"{how_many(len(one.runs), 'run')} given up on {one.closed[:10]}: {one.reason}" for one in closed)
+    yield from (one.said for one in closed)
     there = {(run.record.condition_id, run.folder.recipe()["seed"]) for run in runs}
     absent = {(arm, seed) for arm, seed in _expected(study, first) if (first.conditions[arm], seed) not in there}
     yield from _missing(absent - _given_up(study, closed))

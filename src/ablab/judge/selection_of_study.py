@@ -18,13 +18,13 @@ from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
-from ablab.study.extending import MOST_CLAIMS, Closing, closings, extensions
+from ablab.study.extending import MOST_CLAIMS, closings, extensions
 from ablab.study.ledger import conditions, entry_with, judged, judged_otherwise
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
 from ablab.study.tuning import TUNING
 from ablab.tasks.plan import Planned
-from ablab.text import counted, how_many
+from ablab.text import counted
 
 
 def of_study(study: Study) -> SelectedArms:
@@ -61,7 +61,7 @@ def of_study(study: Study) -> SelectedArms:
             *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
             *_later(study, registered),
             *_other_ways(arms),
-            *map(_closed, closed),
+            *(one.said for one in closed),
         ),
         error=_error(experiment, registered),
         within=_within(study),
@@ -79,11 +79,6 @@ def of_study(study: Study) -> SelectedArms:
         labels={} if experiment is None else experiment.labels,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
-
-
-def _closed(one: Closing) -> str:
-    were = "was" if len(one.runs) == 1 else "were"
-    return f"{how_many(len(one.runs), 'run')} {were} given up on {one.closed[:10]}: {one.reason}"
 
 
 def awaited_and_late(

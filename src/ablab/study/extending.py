@@ -87,6 +87,12 @@ class Closing(BaseModel):
     closed: str
     runs: dict[str, str]
 
+    @property
+    def said(self) -> str:
+        """What a report says of it."""
+        were = "was" if len(self.runs) == 1 else "were"
+        return f"{how_many(len(self.runs), 'run')} {were} given up on {self.closed[:10]}: {self.reason}"
+
     def state_of(self, cell: Cell) -> str | None:
         """Return the state in which it gave up the run of this cell, or its evaluation or curve; None: it did not."""
         return self.runs.get(task(cell), self.runs.get(cell.planned.run_id))
