@@ -13,29 +13,33 @@ from pathlib import Path
 
 from ablab.files import read_json, write_text
 from ablab.judge.document import Document
-from ablab.report.names import labels_of, named
+from ablab.report.names import labels_of, named, pair_of
 from ablab.report.pictures import drawn, write_pictures
 from ablab.report.text import markdown
+from ablab.study.experiment import find, is_there, read
 from benchmarks import claims
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
 def of(folder: Path) -> Document:
-    """Return a report without the text of its corpus; one from before arms had labels gets those of their options."""
+    """Return a report without the text of its corpus, with the labels of its experiment and options today."""
     document = Document.model_validate(read_json(folder / "report.json") | {"differing": [], "artefacts": []})
-    return document if document.labels else document.model_copy(update={"labels": labels_of(document, {})})
+    given = read(find(folder.name)).labels if is_there(folder.name) else {}
+    pairs = [list(pair_of(claim.arm, claim.baseline, given)) for claim in document.claims]
+    claims = [one.model_copy(update={"pair": pair}) for one, pair in zip(document.claims, pairs, strict=True)]
+    return document.model_copy(update={"claims": claims, "labels": labels_of(document, given)})
 
 
 def publish(folder: Path) -> Path:
     """Write the folder of the results anew, but for what no report writes, such as the rows of its runs."""
     document, target = of(folder), RESULTS / folder.name
-    read = named(document)
+    labelled = named(document)
     with tempfile.TemporaryDirectory(dir=RESULTS) as place:
         made = Path(place)
-        write_text(made / "report.md", markdown(read))
+        write_text(made / "report.md", markdown(labelled))
         write_text(made / "report.json", json.dumps(document.model_dump(), indent=1) + "\n")
-        write_pictures(read, made)
+        write_pictures(labelled, made)
         target.mkdir(exist_ok=True)
         for path in drawn(target):
             path.unlink()

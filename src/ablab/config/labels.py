@@ -14,7 +14,10 @@ from ablab.config.groups import file_of, groups
 SAID = re.compile(r"^# spoken: (.+)$", re.MULTILINE)
 """The line of an option's YAML file that says what people call the option. One without it keeps its name."""
 
-OF_SETTINGS = {"layerdrop=0": "no LayerDrop", "training.precision=fp32": "fp32", "training.precision=bf16": "bf16"}
+OF_SETTINGS = {
+    **dict.fromkeys(("layerdrop=0", "layerdrop=0.0"), "no LayerDrop"),
+    **{"training.precision=fp32": "fp32", "training.precision=bf16": "bf16"},
+}
 """Levels of settings, which have no file."""
 
 NUMBERED = {"layerdrop": "LayerDrop", "optim.lr": "learning rate", "model.dropout": "dropout"}
