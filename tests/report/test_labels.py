@@ -99,6 +99,8 @@ def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     out = capsys.readouterr().out
     assert all(said in out for said in ARMS.values())
     assert "3 finished" in out
+    assert main(["ls", "by=arm", f"outputs={place}", "where=seed=9"]) == 0
+    assert capsys.readouterr().out == "no runs\n"
     study = define((f"experiment={place / 'labelled.yaml'}", f"outputs={place}"))
     assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
 
@@ -108,6 +110,8 @@ def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_p
     code, out, _ = typed("experiment=labelled", f"outputs={there}", "resamples=1000")
     assert code == 0
     assert "its file was not at hand" in out
+    other = typed("experiment=labelled", f"outputs={there}", "resamples=1000", "baseline=PreNorm with strong dropout")
+    assert (other[0], (there / "reports/labelled-against-norm=pre,model.dropout=0.3").is_dir()) == (0, True)
     assert (there / "reports/labelled/arms.csv").read_text().count("scaled norms with strong dropout") == 1
 
 

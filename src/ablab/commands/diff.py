@@ -14,7 +14,7 @@ from ablab.tasks.identity import differing
 from ablab.tasks.registry import task_of
 from ablab.tasks.score import Score, Scores, unlike
 from ablab.tasks.verbs import say_json, split_words
-from ablab.text import aligned
+from ablab.text import aligned, how_many
 from ablab.tracking.console import Console
 
 
@@ -144,7 +144,9 @@ def diff(arguments: Sequence[str]) -> int:
         raise UserError(f"{unknown[0]}: no such key; allowed: {', '.join(DiffOptions.model_fields)}, or two run ids")
     references = [*words, *(reference for reference in (options.runs or "").split(",") if reference)]
     if len(references) != 2:
-        raise UserError(f"diff: {len(references)} runs; allowed: two, as in ablab diff <id> <id>, or runs=<id>,<id>")
+        raise UserError(
+            f"diff: {how_many(len(references), 'run')}; allowed: two, as in ablab diff <id> <id>, or runs=<id>,<id>"
+        )
     store = open_store(options.outputs)
     first, second = (store.run(reference) for reference in references)
     found = difference(first, second)

@@ -229,6 +229,9 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
         raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
     if options.format == "json":
         raise UserError("by=arm: not with format=json, whose runs have their study and arm; allowed: text, csv")
+    if not found:
+        Console().say("no runs")
+        return DONE
     arms: dict[tuple[str, str], list[Run]] = {}
     for run in found:
         arms.setdefault(("", "") if run.arm is None else run.arm[:2], []).append(run)
@@ -248,13 +251,16 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     left = [column not in known and column != SIZE for column in table[0]]
     console = Console()
     console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
-    console.say(f"{how_many(len(found), 'run')}, {size_of(sum(run.size for run in found))}; scores are means")
+    whole = size_of(sum(run.size for run in found))
+    console.say(f"{how_many(len(found), 'run')}, {whole}; scores are means, of arms of which no run diverged")
     return DONE
 
 
 def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str, Any]:
     states = Counter(run.state for run in runs)
-    values = {name: [run.scores[name] for run in runs if name in run.scores] for name in scores}
+    # A mean over the survivors flatters an arm.
+    kept = [] if states["diverged"] else runs
+    values = {name: [run.scores[name] for run in kept if name in run.scores] for name in scores}
     return {
         "study": study or "-",
         "arm": runs[0].label if study else "no study",

@@ -1,8 +1,9 @@
 """The options of each verb, with their types, defaults and descriptions, as its help page has them."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ablab.tasks.verbs import Options
 
@@ -256,6 +257,12 @@ class DiffOptions(Options):
     """folder of all runs and studies"""
 
 
+def _days(age: str) -> str:
+    if re.fullmatch("[0-9]{1,5}d", age) is None:
+        raise ValueError("allowed: a number of days, such as 30d")
+    return age
+
+
 class RmOptions(Options):
     """Set runs aside, bring them back, or delete what was set aside.
 
@@ -281,7 +288,7 @@ class RmOptions(Options):
     """several runs, separated by commas"""
     where: str | None = None
     """conditions, separated by spaces, as in ablab ls: all runs that meet them"""
-    older: Annotated[str, Field(pattern=r"^[0-9]{1,5}d$")] | None = None
+    older: Annotated[str, AfterValidator(_days)] | None = None
     """a number of days, such as 30d: runs that ended before, of those that meet the conditions if there are any"""
     dry_run: bool = False
     """true: only say what would be done"""

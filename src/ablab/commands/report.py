@@ -34,7 +34,7 @@ from ablab.report.sentences import document_of
 from ablab.report.tables import TABLES, tables
 from ablab.report.text import comma_separated, markdown
 from ablab.study.definition import define
-from ablab.study.study import Study
+from ablab.study.study import Study, label_of
 from ablab.sweep.summary import open_study_tracker
 from ablab.tasks.own_metrics import check_metric
 from ablab.tasks.registry import task_named
@@ -136,7 +136,9 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     """Apply a typed baseline or metric; the result is a report beside the declared one, without its claims."""
     if options.metric is not None:
         check_metric(options.metric)
-    asked = selection.arm(options.baseline or selection.baseline)
+    labelled = {label_of(arm.name, selection.labels): arm.name for arm in selection.arms}
+    wanted = options.baseline or selection.baseline
+    asked = selection.arm(labelled.get(wanted, wanted))
     if asked is None:
         names = [arm.name for arm in selection.arms]
         raise UserError(f"baseline={options.baseline}: no such arm; {choices(options.baseline, names)}")
