@@ -129,6 +129,7 @@ INDIFFERENT = [
     "logger.entity=x",
     "logger.group=x",
     "logger.arm=x",
+    "logger.label=x",
     "logger.study=x",
     "logger.name=x",
     "logger.tags=[x,y]",

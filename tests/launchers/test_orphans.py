@@ -88,6 +88,7 @@ def by_and_by(holds, seconds):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_commands_end_with_their_launcher(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     Path("program.py").write_text(PROGRAM)
     Path("experiments").mkdir()
     Path("experiments/rates.yaml").write_text(STUDY)

@@ -17,6 +17,7 @@ from ablab.judge.other_tools import tool_runs
 from ablab.judge.selection_of_table import results_in
 from ablab.judge.table_claims import TableExperiment
 from ablab.judge.tool_runs import ToolRun, results_of_runs, words_of_path
+from tests.archives import unpack
 from tests.report.conftest import typed
 
 mlflow_only = pytest.mark.skipif(find_spec("mlflow") is None, reason="mlflow is an extra")
@@ -163,7 +164,7 @@ def test_words_in_a_path(path):
 def lm_eval(tmp_path_factory):
     place = tmp_path_factory.mktemp("lm")
     with tarfile.open(LM_EVAL) as archive:
-        archive.extractall(place, filter="data")
+        unpack(archive, place)
     return place / "lm_eval"
 
 
@@ -203,7 +204,7 @@ def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
 
 def test_other_items_in_one_run_are_refused(lm_eval, tmp_path):
     with tarfile.open(LM_EVAL) as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack(archive, tmp_path)
     (path,) = (tmp_path / "lm_eval/large/seed2").glob("*/samples_*.jsonl")
     lines = path.read_text().replace('"doc_id": 3,', '"doc_id": 33,', 1)
     path.write_text(lines)

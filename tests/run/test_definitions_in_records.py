@@ -12,6 +12,7 @@ from ablab.code.code import code
 from ablab.code.differences import changed_definitions, other_origin
 from ablab.commands.cli import main
 from ablab.store.run_folder import RunFolder
+from tests.archives import unpack
 from tests.run.conftest import typed
 
 STORE = Path(__file__).parents[1] / "stores" / "definitions_in_records.tar.xz"
@@ -30,7 +31,7 @@ FINISHED, STOPPED = "rbb3b5a86540", "r853afb0730b"
 def outputs(tmp_path) -> Path:
     """As the code of then left it, without the prepared corpus."""
     with tarfile.open(STORE) as packed:
-        packed.extractall(tmp_path, filter="data")
+        unpack(packed, tmp_path)
     return tmp_path
 
 

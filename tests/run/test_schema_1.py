@@ -11,6 +11,7 @@ from ablab.commands.cli import main
 from ablab.fields import SCHEMA
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
+from tests.archives import unpack
 from tests.run.conftest import typed
 
 STORE = Path(__file__).parents[1] / "stores" / "schema_1.tar.xz"
@@ -31,7 +32,7 @@ def outputs(tmp_path_factory) -> Path:
     """The store as the code of then left it, without the last checkpoint and the prepared corpus."""
     folder = tmp_path_factory.mktemp("schema_1")
     with tarfile.open(STORE) as packed:
-        packed.extractall(folder, filter="data")
+        unpack(packed, folder)
     return folder
 
 

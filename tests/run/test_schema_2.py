@@ -10,6 +10,7 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.store.run_folder import RunFolder
+from tests.archives import unpack
 from tests.run.conftest import typed
 
 STORE = Path(__file__).parents[1] / "stores" / "schema_2.tar.xz"
@@ -29,7 +30,7 @@ STOPPED = {"r6afc4c8c9f2": "norm=post"}
 def outputs(tmp_path) -> Path:
     """As the code of then left it, without the prepared corpus."""
     with tarfile.open(STORE) as packed:
-        packed.extractall(tmp_path, filter="data")
+        unpack(packed, tmp_path)
     return tmp_path
 
 
