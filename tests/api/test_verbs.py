@@ -130,11 +130,11 @@ def test_what_was_set_aside_comes_back_as_it_was(place, ids, capsys):
         return {path: content for path, content in _tree(place / "outputs" / "runs").items() if path.suffix != ".lock"}
 
     before, notes = runs(), ablab.open("outputs").study("tried.yaml").document.notes
-    _json(capsys, "rm", "where=seed=1")
+    _json(capsys, "rm", "where=study=tried seed=1")
     assert runs() != before
-    _json(capsys, "rm", "where=seed=1", "undo=true", "dry_run=true")
+    _json(capsys, "rm", "where=study=tried seed=1", "undo=true", "dry_run=true")
     assert runs() != before
-    _json(capsys, "rm", "where=seed=1", "undo=true")
+    _json(capsys, "rm", "where=study=tried seed=1", "undo=true")
     assert runs() == before
     chain = Chain.of(place / "outputs")
     assert (chain.broken, chain.unreadable, chain.histories[ids[0]].times_set_aside) == ([], [], 0)

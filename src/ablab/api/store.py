@@ -84,7 +84,7 @@ class Store:
         for a key that no run has.
         """
         conditions(where)
-        arms = self._arms()
+        arms = self.arms()
         index = index_of(self.path)
         found = [Run(folder, arms.get(folder.run_id), index) for folder in all_runs(self.path)]
         if not where.split():
@@ -98,7 +98,7 @@ class Store:
     def run(self, reference: str) -> Run:
         """Return the run with this id, unambiguous beginning of an id, display name, or path; Error otherwise."""
         folder = find_run(reference, self.path)
-        return Run(folder, self._arms().get(folder.run_id))
+        return Run(folder, self.arms().get(folder.run_id))
 
     def study(self, name: str, *words: str) -> "LaunchedStudy":
         """Return the study of an experiment file, by its name or path; `words`: others that it was launched with.
@@ -120,7 +120,7 @@ class Store:
         """Return the ids of the runs that a launched study has planned."""
         return {run for run, *_ in _planned(self.path / "studies" / name / "runs.json")}
 
-    def _arms(self) -> dict[str, PlannedAs]:
+    def arms(self) -> dict[str, PlannedAs]:
         """Return the place of each planned run, by its id."""
         return {
             run: PlannedAs(name, *arm)

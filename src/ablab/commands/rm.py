@@ -113,7 +113,8 @@ def check_inside(store: Store, path: Path) -> None:
 def superseded(store: Store, where: str = "") -> Runs:
     """Return the runs in superseded/ that meet these conditions; `id`: the folder's name, the run id and a number."""
     folders = sorted(path for path in (store.path / ASIDE).glob("r*-*") if path.is_dir())
-    found = [Run(RunFolder(path)) for path in folders]
+    arms = store.arms()  # as it was planned before it was set aside
+    found = [Run(RunFolder(path), arms.get(path.name.rpartition("-")[0])) for path in folders]
     are_meant = meeting([run.values for run in found], where)
     return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 
