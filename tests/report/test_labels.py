@@ -11,9 +11,10 @@ from ablab.commands.cli import main
 from ablab.judge.document import Document
 from ablab.report.figures import styles
 from ablab.report.forest import forests
-from ablab.report.names import label_of, named, pair_of
+from ablab.report.names import labels_of, named, pair_of
 from ablab.study.definition import define
 from ablab.study.ledger import register
+from ablab.study.study import label_of
 from tests.report.conftest import typed
 from tests.report.synthetic import fill
 
@@ -141,4 +142,7 @@ def test_tuned_and_united_arms_keep_their_marks():
 
 def test_two_arms_that_would_be_called_alike_keep_their_names(report):
     document = Document.model_validate_json((report / "report.json").read_text())
-    assert len(set(document.labels.values())) == len(document.labels)
+    first, second, *others = ARMS
+    found = labels_of(document, {first: "twin", second: "twin"})
+    assert not {first, second} & set(found)
+    assert set(others) <= set(found)
