@@ -18,16 +18,14 @@ PAPERS = {
     "Nguyen and Salazar 2019": "Transformers without Tears: Improving the Normalization of Self-Attention",
     "Fan et al. 2020": "Reducing Transformer Depth on Demand with Structured Dropout",
     "Zhou et al. 2020": "Scheduled DropHead: A Regularization Method for Transformer Models",
-    "Xiong et al. 2020": "On Layer Normalization in the Transformer Architecture",
-    "Michel et al. 2019": "Are Sixteen Heads Really Better than One?",
 }
 """By how the experiments cite them."""
 
 HEAD = """# What do the papers claim, and what do our runs show?
 
 Each claim that an experiment here takes from a paper, beside what was published. All runs are small: a claim that
-they do not support may hold at the size of its paper. So studies end with the line that runs them at that size on a
-GPU, which nobody has done here. Verdicts are at one error rate of 5 % for each study. *To settle it* says with how
+they do not support may hold at the size of its paper. So studies end with the line that runs them in full on a GPU,
+which nobody has done here. Verdicts are at one error rate of 5 % for each study. *To settle it* says with how
 many seeds a new study would decide the claim with 80 % power. This page is made of the reports by `make results`.
 """
 
@@ -49,33 +47,25 @@ def _cites(document: Document, paper: str) -> bool:
 
 
 def _study(name: str, document: Document, paper: str) -> Iterator[str]:
-    yield f"### [{escaped(document.question)}]({name}/report.md)"
-    yield ""
-    yield f"{_size(document)}."
-    yield ""
+    yield from (f"### [{escaped(document.question)}]({name}/report.md)", "", f"{_size(document)}.", "")
     for claim in document.claims:
         if paper in (document.source or "") or paper in (claim.source or ""):
             yield _line(claim, document)
-    for said in _worth(document):
-        yield ""
-        yield said
+    if said := _worth(document):
+        yield from ("", said)
     if (line := full_form(name)) is not None:
-        yield ""
-        yield "At the size of the paper:"
-        yield ""
-        yield "```"
-        yield line
-        yield "```"
+        yield from ("", "In full, on a GPU:", "", "```", line, "```")
 
 
 def _line(claim: ClaimLine, document: Document) -> str:
     figures = [] if claim.difference is None else [f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip()]
     if claim.interval is not None:
         figures.append(f"{100 * claim.interval.level:.4g} % interval {interval_text(claim.interval, claim.digits)}")
-    published = f"{claim.published} ({claim.source})" if claim.published else claim.source
+    said = [escaped(each) for each in (claim.published, claim.source) if each]
+    told = f"*Published:* {said[0]} ({said[1]})" if len(said) == 2 else f"*Source:* {said[0]}" if said else ""
     parts = [f"**{escaped(plain_words(claim, document.metric))}** {claim.outcome.capitalize()}"]
     parts[0] += f": {', '.join([*figures, how_many(claim.n, 'seed')])}."
-    parts += [f"*Published:* {escaped(published)}."] if published else []
+    parts += [f"{told}."] if told else []
     parts += [f"*To settle it:* {escaped(settling)}."] if (settling := _settling(claim)) else []
     return f"- {' '.join(' '.join(parts).split())}"
 
@@ -106,15 +96,14 @@ def _size(document: Document) -> str:
     return f"{setup.runs} runs{tuned}: {parameters} million parameters{length}, {', '.join(corpora)}"
 
 
-def _worth(document: Document) -> Iterator[str]:
-    """Yield what arms are worth in compute, by the bound that their curves give."""
+def _worth(document: Document) -> str:
+    """Return what arms are worth in compute, by the bound that their curves give; empty without any."""
     said = [
-        f"{line.arm} at least {line.bound:.2f}" + (f" ({interval_text(line.bound_interval, 2, sign=False)})")
+        f"{line.arm} at least {line.bound:.2f}" + f" {interval_text(line.bound_interval, 2, sign=False)}"
         for line in document.worth
         if line.bound is not None and line.bound_interval is not None
     ]
-    if said:
-        yield f"Worth, in times the baseline's steps, by unfinished curves: {'; '.join(said)}."
+    return f"Worth, in times the baseline's steps, by unfinished curves: {'; '.join(said)}." if said else ""
 
 
 def full_form(name: str) -> str | None:

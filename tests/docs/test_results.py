@@ -67,7 +67,7 @@ FULL = {path.stem: line for path in (ROOT / "experiments").glob("*.yaml") if (li
 
 
 @pytest.mark.parametrize("name", sorted(FULL))
-def test_the_line_for_the_size_of_a_paper_is_one_that_can_be_typed(name):
+def test_the_line_of_a_study_in_full_is_one_that_can_be_typed(name):
     words = [word for word in shlex.split(FULL[name])[4:] if not word.startswith("seed=")]
     assert {"trainer=gpu", "outputs=outputs/full"} <= set(words)
     compose(words)
