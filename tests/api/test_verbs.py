@@ -5,12 +5,13 @@ import io
 import json
 import os
 import re
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
 import ablab
 from ablab.commands.cli import main
+from ablab.commands.ls import age, listing
 from ablab.store.chain import Chain
 from ablab.store.locks import locked
 
@@ -239,3 +240,20 @@ def test_a_table_of_runs_tells_study_arm_parameters_and_minutes(place, ids):
     assert (row["study"], row["arm"]) == (ablab.open("outputs").studies[0], "layerdrop=0.1")
     assert row["parameters"] > 0
     assert row["minutes"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (86399, "23 h"), (86400, "1 d")]
+)
+def test_an_age_is_in_the_largest_unit_that_fits(seconds, said):
+    ended = datetime.now(timezone.utc) - timedelta(seconds=seconds)
+    assert age(ended.isoformat()) == said
+
+
+def test_a_list_of_unchanged_runs_does_not_change(place, ids, capsys):
+    """The board shows it again and again, and draws anew what differs; an age is computed where it is asked for."""
+    first, later = ([one.cells for one in listing(ablab.open("outputs").runs()).runs] for _ in range(2))
+    assert first == later
+    assert not any("age" in cells for cells in first)
+    assert main(["ls", "columns=id,age"]) == 0
+    assert re.search(r"^r\w{11}  \d+ (d|h|min|s)$", capsys.readouterr().out, re.M)

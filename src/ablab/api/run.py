@@ -43,8 +43,8 @@ class PlannedAs(NamedTuple):
 class Run:
     """A run that has begun. Everything but the folder is read when it is first asked for.
 
-    `arm`: the place in a study that the run was planned for last, such as `("norms", "norm=post", "PostNorm")`,
-    if any. `index`: of its store, in a list of many runs.
+    `arm`: what a study planned it as last, such as `("norms", "norm=post", "PostNorm")`, if one did. `index`: of its
+    store, in a list of many runs.
     """
 
     folder: RunFolder

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ablab.api.study import LaunchedStudy
 
 
-MEGABYTE = 1e6
-"""Bytes, the unit of conditions on sizes."""
-
-
 def open(outputs: str | Path = "outputs") -> "Store":
     """Open the store in this folder, for reading; Error where there is none."""
     path = Path(outputs)
@@ -90,7 +86,7 @@ class Store:
         if not where.split():
             return Runs(found)
         sized = any(one.key == SIZE for one in conditions(where))  # which takes a walk through each folder
-        sizes = [{SIZE: str(run.size / MEGABYTE)} if sized else {} for run in found]
+        sizes = [{SIZE: str(run.size / 1e6)} if sized else {} for run in found]
         are_meant = meeting([{**run.values, **more} for run, more in zip(found, sizes, strict=True)], where)
         index.keep()
         return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)

@@ -80,7 +80,7 @@ class Listed(Strict):
     def cells(self) -> dict[str, Any]:
         """The columns that a table can have of it."""
         plain = self.model_dump(exclude={"scores", "choices"}, exclude_none=True)
-        return {**plain, **({"age": age(self.ended)} if self.ended else {}), **self.scores, **self.choices}
+        return {**plain, **self.scores, **self.choices}
 
 
 class Listing(Strict):
@@ -94,6 +94,9 @@ def age(ended: str) -> str:
     seconds = max(0.0, (datetime.now(timezone.utc) - datetime.fromisoformat(ended)).total_seconds())
     return next((f"{seconds // unit:.0f} {name}" for name, unit in AGES if seconds >= unit), "0 s")
 
+
+AGE = "age"
+"""A column that changes while nothing happens; runs are sorted by `ended`."""
 
 AGES = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 """Units of age, with their seconds."""
@@ -125,6 +128,8 @@ def table_of(listed: Sequence[Listed], columns: Sequence[str], settings: Mapping
     rows = []
     for one in listed:
         cells = one.cells
+        if AGE in columns and one.ended is not None:
+            cells = {**cells, AGE: age(one.ended)}
         if not set(columns) <= set(cells) and one.damage is None:
             cells = {**settings[one.id].settings, **cells}
         rows.append({column: cells.get(column) for column in columns})
@@ -166,7 +171,7 @@ def ls(arguments: Sequence[str]) -> int:
     columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
         fields = {key for run in found if run.damage is None for key in run.settings}
-        check_columns(columns, listed.runs, f"columns={options.columns}", [*fields, *known])
+        check_columns(columns, listed.runs, f"columns={options.columns}", [AGE, *fields, *known])
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)
         return DONE
@@ -235,8 +240,8 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     arms: dict[tuple[str, str], list[Run]] = {}
     for run in found:
         arms.setdefault(("", "") if run.arm is None else run.arm[:2], []).append(run)
-    scores, known = _scores_of(found), known_scores()
-    known = {**known, **{name: score for run in found for name, score in run.measured.items()}}
+    scores = _scores_of(found)
+    known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]
     rows.sort(key=lambda row: row["ended"] or "9999", reverse=True)
     columns = ["study", "arm", "runs", *scores, "ended", SIZE]
