@@ -17,7 +17,7 @@ from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import local, task
 from ablab.sweep.launchers.base import Job
-from ablab.sweep.launchers.local import LocalProcesses, Places, _start_server
+from ablab.sweep.launchers.local import LocalProcesses, Places, start_server
 from ablab.sweep.launchers.task import perform, work
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 from tests.run.conftest import TINY
@@ -64,6 +64,7 @@ def test_the_last_line_of_a_log_names_the_signal(tmp_path, monkeypatch, capsys, 
 def _sleepy(words, log, environment):
     """Stands in for a run: does what its first word says."""
     os.setpgid(0, 0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     what = words[0]
     if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -250,16 +251,16 @@ def test_memory_is_told_from_other_errors(error, kind):
 def test_the_server_imports_ahead_what_the_runs_will(monkeypatch):
     monkeypatch.setattr(forkserver, "ensure_running", lambda: None)
     monkeypatch.setattr(forkserver._forkserver, "_preload_modules", [])
-    _start_server([])
-    assert forkserver._forkserver._preload_modules == task.preloaded([])
+    start_server(["json"])
+    assert forkserver._forkserver._preload_modules == ["json"]
 
 
 def test_later_runs_never_make_the_launcher_deaf(tmp_path, monkeypatch):
     """Starting the server is, to a SIGTERM in that moment."""
     started = []
-    monkeypatch.setattr(local, "_start_server", lambda words: started.append(1))
+    monkeypatch.setattr(local, "start_server", started.append)
     LocalProcesses(Places(1, 1)).run([job(tmp_path, "exit", code) for code in ("0", "1", "3")])
-    assert len(started) == 1
+    assert started == [task.preloaded([])]
 
 
 def test_gpus_are_held_only_where_some_run_trains_on_one():

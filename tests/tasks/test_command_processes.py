@@ -102,6 +102,27 @@ def test_a_command_ends_with_a_killed_run(folder):
     pytest.fail("the command outlives its run")
 
 
+@pytest.mark.parametrize("moment", ["imports", "command"])
+def test_ctrl_c_ends_a_check_with_what_it_tries(folder, moment):
+    """A terminal sends it to the whole group: the server of processes, which imports for a second, and the command."""
+    Path("train.py").write_text("import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    checked = STUDY.replace('--seed, "{seed}"', '--seed, "{seed}{epochs}"') + "common: [epochs=5]\ncheck: {epochs: 1}\n"
+    Path("experiments/lr.yaml").write_text(checked)
+    line = [sys.executable, "-u", "-m", "ablab", "train", "-m", "experiment=lr", "logger=none"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert "2 arms" in process.stdout.readline()
+    while not (_runs("forkserver") if moment == "imports" else Path("pid").exists() and Path("pid").read_text()):
+        time.sleep(0.05)
+        assert process.poll() is None
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    said, wrong = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (said, wrong) == ("", "stopped\n")
+    if moment == "command":
+        assert not Path(f"/proc/{Path('pid').read_text()}").exists()
+
+
 def test_progress_is_a_curve_and_items_are_kept(folder):
     script = (
         "place = os.path.join(os.path.dirname(out), 'progress.jsonl')\n"

@@ -1,14 +1,19 @@
 """A check of every distinct arm before the first run, by the dry run of its task."""
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.study.study import Cell, Study
+from ablab.sweep.launchers.local import start_server
+from ablab.sweep.launchers.task import hear_launcher
 from ablab.tasks.identity import condition_id
 from ablab.tracking.console import Console
 
@@ -78,15 +83,47 @@ def said_of(result: Tried) -> str:
 
 
 def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[str, Cell, Tried]]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*modules, "ablab.sweep.check", "ablab.config.warm"])
+    start_server([*modules, "ablab.sweep.check", "ablab.config.warm"])
     for condition, cell in cells.items():
-        with ProcessPoolExecutor(1, context) as pool:
-            try:
-                result = pool.submit(_try, cell.words).result()
-            except BrokenProcessPool:
-                result = {"error": "its process was killed (out of memory?)"}
-        yield condition, cell, result
+        yield condition, cell, _answer(cell.words) or {"error": "its process was killed (out of memory?)"}
+
+
+LAST_SECONDS = 10.0
+"""For a process that is asked to stop: it stops the program that it tries, where there is one."""
+
+
+def _answer(words: tuple[str, ...]) -> Tried | None:
+    """Try an arm in a fresh process; return what that sent, None where it ended first. Ctrl-C stops it, too."""
+    context = multiprocessing.get_context("forkserver")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send_tried, args=(words, sender))
+    with receiver:
+        with sender:  # this process's end: the other one's is the last, and its end is told by EOFError
+            process.start()
+        try:
+            found: Tried = receiver.recv()
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            _stop(process)
+            raise
+        finally:
+            process.join()
+    return found
+
+
+def _stop(process: ForkServerProcess) -> None:
+    assert process.pid is not None
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(process.pid, signal.SIGINT)
+    process.join(LAST_SECONDS)
+    process.kill()
+
+
+def _send_tried(words: tuple[str, ...], sender: Connection) -> None:
+    with suppress(KeyboardInterrupt, OSError):  # OSError: nobody is there to read it
+        hear_launcher()
+        sender.send(_try(words))
 
 
 def _try(words: tuple[str, ...]) -> Tried:

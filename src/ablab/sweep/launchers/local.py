@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.util import get_temp_dir
@@ -96,7 +96,7 @@ class LocalProcesses(Launcher):
     def start(self, jobs: Sequence[Job]) -> None:
         """Start a process for each job; the first call starts the server."""
         if not self._has_server:  # only once, since SIGTERM is ignored while it starts
-            _start_server(jobs[0].words if jobs else ())
+            start_server(task.preloaded(jobs[0].words if jobs else ()))
             self._has_server = True
         for job in jobs:
             environment = self._free.popleft()
@@ -131,16 +131,18 @@ class _Running:
     environment: dict[str, str]
 
 
-def _start_server(words: Sequence[str]) -> None:
-    """Start the server, deaf to SIGTERM and SIGINT: a signal to the whole group must not take it from its runs.
+def start_server(preloaded: list[str]) -> None:
+    """Start the server, deaf to SIGTERM and SIGINT: a signal to the whole group must not take it from its processes.
 
-    If it already runs, nothing happens. `words`: of the first run.
+    If it already runs, nothing happens. `preloaded`: the modules that it imports for all of them.
     """
     if threading.current_thread() is not threading.main_thread():
-        return  # only the main thread may set handlers; the first job then starts the server
-    multiprocessing.get_context("forkserver").set_forkserver_preload(task.preloaded(words))
+        return  # only the main thread may set handlers; the first process then starts the server
+    multiprocessing.get_context("forkserver").set_forkserver_preload(preloaded)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Ctrl-C reaches the server too, and would end its imports in a traceback. A run hears it once it can: `task.work`.
+    # Ctrl-C reaches the server too, and would end its imports in a traceback. A process hears it once it can, by
+    # `task.hear_launcher`. The tracker that the server needs ends the blocking if it begins in the midst of it.
+    resource_tracker.ensure_running()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         with _short_sockets():

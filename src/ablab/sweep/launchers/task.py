@@ -130,6 +130,24 @@ def _stopped_by_search(trial: str | None) -> bool:
 
 def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None:
     """Compose and execute a run, write all output into the log, and exit with a code that tells the outcome."""
+    os.environ.update(environment)
+    try:
+        into(log)
+    except OSError:
+        sys.exit(FAILED)
+    try:
+        hear_launcher()
+        code = perform(words, log)
+    except KeyboardInterrupt:  # it came while the process began
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def hear_launcher() -> None:
+    """Let the launcher alone stop this process, which raises KeyboardInterrupt then, once; so it does if that vanishes.
+
+    The server of processes has them begin deaf to SIGINT.
+    """
     from ablab.code.machine import StopOnce
 
     os.setpgid(0, 0)  # Ctrl-C in the terminal must reach only the launcher, which passes it on
@@ -138,18 +156,8 @@ def work(words: Sequence[str], log: str, environment: Mapping[str, str]) -> None
     stop = StopOnce()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    os.environ.update(environment)
-    try:
-        into(log)
-    except OSError:
-        sys.exit(FAILED)
     _end_with(os.getppid())
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        code = perform(words, log)
-    except KeyboardInterrupt:  # it came while the process began
-        code = INTERRUPTED
-    sys.exit(code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def into(log: str) -> None:
