@@ -222,7 +222,11 @@ DEPARTED = {
         (),
         ["arms of the first launch are left out: layerdrop=0.1"],
     ),
-    "settings changed": (TWO.replace("logger=none]", "logger=none, norm=post]"), (), ["settings differ from those of"]),
+    "settings changed": (
+        TWO.replace("logger=none]", "logger=none, norm=post]"),
+        (),
+        ["settings (placement.kind) differ from those of"],
+    ),
 }
 
 

@@ -208,7 +208,7 @@ def test_a_study_shows_what_its_running_commands_said_last(folder, capsys):
 
 
 @pytest.mark.slow
-def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder):
+def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder, capsys):
     """A launch that ended no run has shown nothing, so that claims stay what they were; later edits show."""
     Path("experiments/lr.yaml").write_text(STUDY.replace("[1, 2, 3]", "[1]"))
     place = Path("outputs/studies/lr/registered.json")
@@ -221,12 +221,16 @@ def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder):
 
     assert launched("raise SystemExit('no data')") == 1
     assert launched(TRAIN) == 2
+    assert launched(TRAIN) == 2
+    assert "exploratory by now" not in capsys.readouterr().out
     report = json.loads(Path("outputs/reports/lr/report.json").read_text())
     assert not any("exploratory" in note or "settings differ" in note for note in report["notes"])
     assert report["claims"][0]["exploratory"] is None
     assert launched(f"{TRAIN}# edited\n") == 2, "what was registered stands once a run has ended"
     (later,) = Path("outputs/reports").glob("lr-*/report.json")
-    assert "settings differ from those of the first launch" in json.loads(later.read_text())["claims"][0]["exploratory"]
+    exploratory = json.loads(later.read_text())["claims"][0]["exploratory"]
+    assert exploratory == "settings (inputs.train.py) differ from those of the first launch"
+    assert f"lr: {exploratory}: its claims are exploratory by now" in capsys.readouterr().out
 
 
 def test_a_score_on_the_way_counts_as_seen(folder):

@@ -23,6 +23,7 @@ class Registered(BaseModel):
     `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack; `ways`:
     what of these must stay, where that is less. Older stores lack `error` too: until then every claim was judged by the
     paired t test. `looks`: seeds at the first and the last look, where seeds are added.
+    `planned`: its runs, and of the first registration those of all.
     """
 
     claims: list[Settled]
@@ -30,6 +31,7 @@ class Registered(BaseModel):
     seeds: list[int]
     runs_already_done: int
     conditions: dict[str, str] = {}
+    planned: list[str] = []
     judged: dict[str, str] = {}
     ways: dict[str, str] = {}
     typed: list[str] = []
@@ -81,6 +83,7 @@ class Registered(BaseModel):
             first, *later = read_json(folder / FILE)
             # The winner of a search has a recipe only since the search has ended.
             for entry in later:
+                first["planned"] = [*first.get("planned", []), *entry.get("planned", [])]
                 if entry.get("supersedes"):  # no run had ended, so that nothing was known of the recipes before it
                     first |= {
                         key: {**first.get(key, {}), **entry.get(key, {})} for key in ("conditions", "judged", "ways")

@@ -19,7 +19,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
 from ablab.study.extending import MOST_CLAIMS, closings, extensions
-from ablab.study.ledger import conditions, entry_with, judged, judged_otherwise
+from ablab.study.ledger import changed, conditions, entry_with, judged, judged_otherwise
 from ablab.study.search import BEST
 from ablab.study.study import Cell, Study
 from ablab.study.tuning import TUNING
@@ -173,9 +173,10 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         return [], None
     aside, departures = [], []
     now = conditions(study)
-    if any(now.get(called(arm, [*now]), one) != one for arm, one in registered.conditions.items()):
+    then = [(called(arm, [*now]), one) for arm, one in registered.conditions.items()]
+    if what := changed(study, then, registered.planned):
         aside.append(json_digest(now, 7))
-        departures.append("settings differ from those of the first launch")
+        departures.append(f"{what} differ from those of the first launch")
     if judged_otherwise(study, registered.judged, registered.ways, lambda arm: called(arm, [*now])):
         aside.append(json_digest(judged(study), 7))
         departures.append("ways to judge differ from those of the first launch")

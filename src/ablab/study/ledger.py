@@ -4,7 +4,8 @@ runs.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from ablab.code.differences import other_origin
 from ablab.code.machine import uncollected
 from ablab.errors import UserError
+from ablab.fields import flatten
 from ablab.files import folder_name, json_digest, read_json, write_json
 from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.moderated import VERSION
@@ -26,7 +28,7 @@ from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import check_own, is_edit, keep, kept_file
-from ablab.tasks.identity import condition_id
+from ablab.tasks.identity import condition_id, differing
 from ablab.tasks.plan import Planned
 
 
@@ -129,10 +131,10 @@ def state_of(
     return State.INTERRUPTED if (folder.path / "recipe.yaml").exists() else State.PLANNED
 
 
-def register(study: Study) -> bool:
+def register(study: Study) -> list[str]:
     """Write down claims and seeds that are new, and how many runs had ended by then.
 
-    Return whether they are those of a file that was edited since.
+    Return a line on a file that was edited since, and on arms that are others by now.
 
     Claims made after runs have ended can be chosen by their outcome; the report must be able to detect that.
     """
@@ -142,7 +144,7 @@ def register(study: Study) -> bool:
         return _register(study)
 
 
-def _register(study: Study) -> bool:
+def _register(study: Study) -> list[str]:
     path = study.folder / "registered.json"
     complete(study.outputs, path)
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
@@ -181,7 +183,42 @@ def _register(study: Study) -> bool:
             for cell in study.cells
         ],
     )
-    return is_new and is_edit(study.file, known)
+    said = []
+    if is_new and is_edit(study.file, known):
+        said.append(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
+    settled = [one for entry in known if entry is known[0] or entry.get("supersedes") for one in _recipes(entry)]
+    if not is_unseen and (what := changed(study, dict(settled).items(), _planned(known))):
+        said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
+    return said
+
+
+def _recipes(entry: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    conditions: dict[str, str] = entry.get("conditions", {})
+    return conditions.items()
+
+
+def _planned(known: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {run for entry in known for run in entry.get("planned", ())}
+
+
+def changed(study: Study, then: Iterable[tuple[str, str]], planned: Collection[str]) -> str:
+    """Return what differs, in words, where an arm has another recipe than it was registered with; else "".
+
+    `then`: present names of arms, with ids of recipes. `planned`: runs, of which those that are there tell settings.
+    """
+    now = {cell.arm: cell.planned.recipe for cell in study.cells if cell.seed == study.seeds[0]}
+    left = {one: arm for arm, one in then if arm in now and condition_id(now[arm]) != one}
+    if not left:
+        return ""
+    names: dict[str, None] = {}
+    for run in sorted(planned):
+        with suppress(UserError):  # it is gone, or damaged, which reports tell
+            recipe = RunFolder(study.outputs / "runs" / run).recipe()
+            if (arm := left.pop(condition_id(recipe), None)) is not None:
+                names |= dict.fromkeys(differing(flatten(recipe), flatten(now[arm])))
+        if not left:
+            break
+    return f"settings ({', '.join(names)})" if names else "settings"
 
 
 def _is_known_now(known: Sequence[Mapping[str, Any]], found: Mapping[str, str]) -> bool:
@@ -204,7 +241,7 @@ def _none_seen(study: Study, known: Sequence[Mapping[str, Any]]) -> bool:
     """
     if not all("planned" in entry for entry in known):
         return False
-    runs = {run for entry in known for run in entry["planned"]}
+    runs = _planned(known)
     return not _ended_of(study, runs) and not any(
         _has_validated(RunFolder(study.outputs / "runs" / run)) for run in runs
     )

@@ -67,8 +67,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
             console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
-    if register(study):
-        console.say(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
+    console.say_all(register(study))
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.shown().values())))
     before = _done(board)
