@@ -7,7 +7,10 @@ import pytest
 from ablab.judge.evidence import observed
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
-from ablab.report.sentences import methods
+from ablab.report.columns import page_table
+from ablab.report.latex import column_table
+from ablab.report.sentences import document_of, methods
+from ablab.report.tables import arms_table
 from ablab.statistics.interval import NotTestable
 from tests.report.synthetic import claims_of
 from tests.translation import MEASURES
@@ -90,6 +93,14 @@ def test_other_numbers_of_validations_are_said(selection):
 def test_the_methods_say_so(selection):
     chosen = replace(selection, metric="valid_loss", arms=[selecting(arm, "best") for arm in selection.arms])
     said = [
-        any("validation loss chose the weights" in method for method in methods(one)) for one in (chosen, selection)
+        any("validation loss chose the weights" in method for method in methods(one, [])) for one in (chosen, selection)
     ]
     assert said == [True, False]
+
+
+def test_a_score_of_validation_is_of_no_test_set_and_stands_in_the_table_that_it_decides(reported, selection):
+    document = document_of(replace(selection, metric="valid_loss", claims=[]), 1000)
+    assert document.test_set is None
+    assert " on test" not in column_table(document)
+    assert "validation loss" in [column.title for column in page_table(arms_table(document)).columns]
+    assert reported.data["test_set"] == "test"

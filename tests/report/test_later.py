@@ -122,7 +122,9 @@ def test_later_claims_are_exploratory_and_share_an_error_rate_of_their_own(place
     later = min(claims_of(place.selection)[2:], key=lambda line: line.p)
     assert later.corrected == pytest.approx(2 * later.p)
     assert ", corrected p = " in later.words
-    assert any("at most 5 % over 2 claims, later claims apart (Holm)" in words for words in methods(place.selection))
+    assert any(
+        "at most 5 % over 2 claims, later claims apart (Holm)" in words for words in methods(place.selection, [])
+    )
 
 
 def test_a_later_arm_makes_its_own_claims_provisional_alone(place):

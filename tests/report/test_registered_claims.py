@@ -48,7 +48,7 @@ def registered(capsys, *words, code=0):
 def reported(table="results.csv", *words):
     code, out, err = typed(f"table={table}", "claims=claims.yaml", "resamples=1000", *words)
     assert (code, err) == (0, ""), err
-    folder = f"outputs/reports/table-{table.partition('.')[0]}"
+    folder = f"outputs/reports/table-{table.partition('.')[0]}-claims"
     with open(f"{folder}/report.json") as file:
         return json.load(file), out, folder
 

@@ -43,7 +43,7 @@ def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None
         baseline=selection.baseline_row.name,
         within=selection.within,
         seeds=sorted({run.seed for arm in selection.arms for run in arm.runs}),
-        test_set=None if evaluation is None or not evaluation.sentences else evaluation.test_name,
+        test_set=evaluation.test_name if evaluation and evaluation.sentences and measure.of_test else None,
         sentences=None if evaluation is None else evaluation.sentences,
         nouns=selection.task.nouns if selection.origin is None else Nouns(),
         signatures={} if evaluation is None else evaluation.signatures,

@@ -46,9 +46,10 @@ class Measure:
     """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
 
     `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
-    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `chosen_by`:
-    what it chose of a run, in words, where it chose the very weights that it scores. `items`: those it can be computed
-    from again, on resamples of them. `scale`: what arms must share for their values to be in one measure.
+    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `of_test`:
+    read of the test set. `chosen_by`: what it chose of a run, in words, where it chose the very weights that it scores.
+    `items`: those it can be computed from again, on resamples of them. `scale`: what arms must share for their values
+    to be in one measure.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Measure:
     progress: Progress | None
     value: Callable[[ArmRun], float | None]
     of_machine: bool = False
+    of_test: bool = True
     chosen_by: Callable[[ArmRun], str | None] = lambda run: None
     items: Items | None = None
     scale: Scale | None = None
@@ -102,6 +104,7 @@ def _measure(task: Task, name: str, score: Score) -> Measure:
         None if is_cost else progress_of(task, score),
         value,
         of_machine=is_cost,
+        of_test=score.place in ("test", "evaluating"),
         chosen_by=lambda run: task.chosen_by(name, run.recipe),
         items=_items(score),
         scale=score.scale,

@@ -24,6 +24,7 @@ from ablab.study.claims import Settled
 from ablab.study.study import Study
 from ablab.tasks.score import Recipe, Score, unlike
 from ablab.tasks.task import FAILURES
+from ablab.text import how_many
 
 ALPHA = 0.05
 
@@ -145,14 +146,15 @@ def prospects(study: Study) -> Iterator[Prospect]:
 
 def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
     seeds, level = len(study.seeds), _level(study, claim)
+    by = f"by {how_many(seeds, 'seed')}"
     if seeds < MINIMUM_SEEDS:
-        return Prospect(claim, f"cannot be judged by {seeds} seeds; a claim needs at least {MINIMUM_SEEDS}", True)
+        return Prospect(claim, f"cannot be judged {by}; a claim needs at least {MINIMUM_SEEDS}", True)
     if claim.expect == "equal" and not claim.margin:
         return Prospect(claim, "can only be refuted; to be supported it needs a margin above 0", True)
     if claim.metric == "failures":
         p = compare_shares((seeds, seeds), (0, seeds)).p
         if p > level:
-            words = f"cannot be shown by {seeds} seeds: even all failing against none has p = {p:.3f}, and it needs"
+            words = f"cannot be shown {by}: even all failing against none has p = {p:.3f}, and it needs"
             return Prospect(claim, f"{words} {level:.3g}", True)
         return Prospect(claim, f"all failing against none would be seen (p = {p:.3f}; it needs {level:.3g})")
     if claim.metric not in study.task.scores:

@@ -126,7 +126,8 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         if claim.metric not in (*measures, FAILURES):
             raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
     return SelectedArms(
-        name=f"table-{path.stem}",
+        # Claims have a report of their own, that a look at the table alone does not replace.
+        name="-".join(dict.fromkeys(("table", path.stem, *([] if file is None else [file.stem])))),
         question=experiment.question,
         source=experiment.source,
         arms=of_arms,

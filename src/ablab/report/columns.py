@@ -105,10 +105,10 @@ def page_table(table: ReportTable) -> PageTable:
     """Return the table for the page."""
     speeds = [name for name in table.columns if table.key == "arms" and name.endswith("/s")]
     aside = (*LESS_READ.get(table.key, ()), *speeds)
-    names = [name for name in table.columns[table.left :] if name in aside]
+    names = [name for name in table.columns[table.left + 1 :] if name in aside]  # what arms are compared by stays
     rest = _part(table, f"{table.key}-more", [*table.columns[:1], *names], []) if names else None
     notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))
-    kept = [name for name in table.columns if name not in (*aside, "notes")]
+    kept = [name for name in table.columns if name not in (*names, "notes")]
     return _part(table, table.key, kept, notes, rest)
 
 

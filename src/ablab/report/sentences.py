@@ -30,7 +30,7 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     said = {
         "notes": [*notes(selection, found.claims), *(drifted(line) for line in lines if line.found), *found.notes],
         "claims": with_words(found.claims, selection.labels),
-        "methods": [*methods(selection), *on_drift(lines)],
+        "methods": [*methods(selection, tests(found)), *on_drift(lines)],
         "labels": labels_of(found, selection.labels),
     }
     return found.model_copy(update=said)
@@ -118,7 +118,7 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
     reasons = [claim.exploratory for claim in claims if claim.exploratory is not None]
     if not reasons:
         return
-    every = "the claim is" if len(claims) == 1 else f"all {len(claims)} claims are"
+    every = {1: "the claim is", 2: "both claims are"}.get(len(claims), f"all {len(claims)} claims are")
     some = f"{len(reasons)} of {len(claims)} claims {'is' if len(reasons) == 1 else 'are'}"
     which = every if len(reasons) == len(claims) else some
     told = {selection.departed, "; ".join(selection.flaws)}
@@ -146,12 +146,22 @@ OLDER_TEST = (
 )
 
 
-def methods(selection: SelectedArms) -> Iterator[str]:
-    """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest."""
+def tests(found: Document) -> list[str]:
+    """Return the estimates of noise by which claims were judged, or differences where nothing is claimed."""
+    used = {(line.test or "").partition(" ")[0] for line in found.claims or found.differences}
+    return [name for name in NOISE if name in used]
+
+
+def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest.
+
+    `by`: the estimates of noise that were used.
+    """
     if selection.origin is None:
         yield from selection.task.methods
-    tests = NOISE["paired" if selection.measure.of_machine else selection.error]
-    yield f"Differences were judged by {tests}, the test set fixed."
+    if by:
+        usual = "paired" if selection.measure.of_machine else selection.error
+        yield f"Differences were judged by {NOISE[usual if usual in by else by[0]]}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
