@@ -101,7 +101,7 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
     """
     names = sorted(allowed)
     # Of very many, those that are most like it, rather than a line that nobody reads.
-    shown = names if len(names) <= 100 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
+    shown = names if len(names) <= 60 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
     others = f", and {len(names) - len(shown)} others" if len(shown) < len(names) else ""
     return f"allowed: {', '.join(shown)}{others}{_hint(given, names, likeness)}"
 
@@ -120,8 +120,13 @@ def _is_number(given: object) -> bool:
     return True
 
 
-def first_error(error: "ValidationError", values: Mapping[str, Any], prefix: str = "") -> str:
-    """Return the first error in the order of `values` as one line: `key=value: what is allowed`."""
+def first_error(
+    error: "ValidationError", values: Mapping[str, Any], prefix: str = "", known: Iterable[str] = ()
+) -> str:
+    """Return the first error in the order of `values` as one line: `key=value: what is allowed`.
+
+    `known`: keys that `values` may have, of which the nearest is proposed for an unknown one.
+    """
     order = {key: number for number, key in enumerate(values)}
     details = error.errors()
     # A key that is unknown is mostly the one that is missing, misspelt: the user can find it.
@@ -136,7 +141,10 @@ def first_error(error: "ValidationError", values: Mapping[str, Any], prefix: str
     if detail["type"] == "missing":
         return f"{key}: missing; the YAML file must set it"
     if detail["type"] == "extra_forbidden":
-        return f"{key}={_short(detail['input'])}: no such key for this option"
+        near = _hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
+        return f"{key}={_short(detail['input'])}: no such key for this option{near}"
+    if detail["type"] in ("dict_type", "mapping_type"):
+        message = "names with values, such as {name: value}"
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else _short(detail["input"])
     hint = _hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""

@@ -212,7 +212,12 @@ def test_runs_are_found_and_listed_by_study_arm_and_day(place, ids, capsys):
         (("rm", "older=30"), "older=30"),
         (("rm", "older=9999999999d"), "older=9999999999d"),
         (("rm", "older=30d", "run=r1"), "older=30d: runs are named; allowed: alone, or with where="),
-        (("rm", "older=20000d"), "no run in"),
+        (("rm", "older=20000d"), "older=20000d: no run in"),
+        (
+            ("ls", "study=mine"),
+            "no such key; allowed: by, columns, format, limit, outputs, smoke, sort, where; a condition "
+            "is typed where='study=mine'",
+        ),
     ],
 )
 def test_days_are_checked(place, ids, capsys, words, said):

@@ -120,6 +120,8 @@ def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_p
     ("more", "words"),
     [
         ("labels: {norm=scalenrom: a}", "labels: norm=scalenrom: no level or arm of this design; allowed: "),
+        ("label: {norm=scalenorm: a}", "no such key for this option; did you mean labels?"),
+        ("labels: [a]", "labels=['a']: allowed: names with values, such as {name: value}"),
         ("labels: {norm=scalenorm: ''}", "allowed: a name on one line, without ="),
         ("labels: {norm=scalenorm: a=b}", "allowed: a name on one line, without ="),
         ("labels: {norm=scalenorm: a, norm=pre: a}", "allowed: labels that differ"),

@@ -22,16 +22,41 @@ RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scal
         ("test_bleu<99", [True, False]),
         ("test_bleu!=31.5", [False, True]),
         ("norm=pre layerdrop=0.1", [False, False]),
+        ("norm=pre,scalenorm", [True, True]),
+        ("norm!=pre,post", [False, True]),
+        ("layerdrop=0,5", [True, False]),
+        ("norm='pre'", [True, False]),
     ],
 )
 def test_which_runs_meet_conditions(text, met):
     assert meeting(RUNS, text) == met
 
 
-@pytest.mark.parametrize("text", ["norm", "=pre", "test_bleu>much", "<3"])
+@pytest.mark.parametrize("text", ["norm", "=pre", "test_bleu>much", "<3", "size<1MB"])
 def test_what_is_no_condition_is_refused(text):
     with pytest.raises(UserError, match="allowed: "):
         conditions(text)
+
+
+def test_an_open_quote_is_refused():
+    with pytest.raises(UserError, match="a quote is not closed"):
+        conditions("label='ScaleNorm")
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("arm=norm=soft", [True, False]),
+        ("arm='Soft norm, tuned'", [True, False]),
+        ("label='Soft norm, tuned'", [True, False]),
+        ("arm!='Soft norm, tuned'", [False, True]),
+        ("arm!=norm=soft", [False, True]),
+    ],
+)
+def test_an_arm_goes_by_its_name_and_by_what_people_call_it(text, met):
+    runs = [{"arm": "norm=soft", "label": "Soft norm, tuned"}, {"norm": "pre"}]
+    assert meeting(runs, text) == met
+    assert near_miss(runs, "arm='Soft norm tuned'") == "; did you mean arm='Soft norm, tuned'?"
 
 
 def test_a_key_that_no_run_has_is_refused_with_the_nearest():

@@ -233,7 +233,7 @@ def test_the_plan_says_it(known, capsys, tmp_path):
     assert main(["study", *words]) == 0
     out = capsys.readouterr().out
     assert "What these seeds can tell:" in out
-    assert "  layerdrop=0.1 above layerdrop=0 in test_bleu, margin 3: 5 seeds see a difference of" in out
+    assert "  LayerDrop 0.1 above no LayerDrop in test_bleu, margin 3: 5 seeds see a difference of" in out
     shutil.rmtree(tmp_path / "outputs")
 
 

@@ -20,7 +20,7 @@ from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.conditions import ENDED, typed, values_of
+from ablab.tasks.conditions import ARM, ENDED, LABEL, typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
@@ -247,8 +247,8 @@ class Run:
         """What conditions are about: groups, fields, seed, state, scores, study, arm and end, as typed."""
         if self.damage is not None:
             return {"state": self.state}
-        study, arm, _ = self.arm or ("", "", "")
-        planned = {key: value for key, value in (("study", study), ("arm", arm)) if value}
+        study, arm, name = self.arm or ("", "", "")
+        planned = {key: value for key, value in (("study", study), (ARM, arm), (LABEL, name)) if value}
         if self.record is None:
             return {**_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
         return {**values_of(self.record, self.judged), **planned, ENDED: self.record.ended, "state": self.state}

@@ -229,7 +229,7 @@ def _cell(score: Score | None, column: str, value: object) -> str:
 
 
 def _by_arm(found: Runs, options: LsOptions) -> int:
-    """Print a row for each arm of each study, the newest first; runs that no study planned are one row."""
+    """Print a row for each arm of each study, the newest first, and for runs that no study planned."""
     if other := next((key for key in ("columns", "sort", "limit") if getattr(options, key) is not None), None):
         raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
     if options.format == "json":
@@ -239,7 +239,7 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
         return DONE
     arms: dict[tuple[str, str], list[Run]] = {}
     for run in found:
-        arms.setdefault(("", "") if run.arm is None else run.arm[:2], []).append(run)
+        arms.setdefault(("", run.label) if run.arm is None else run.arm[:2], []).append(run)
     scores = _scores_of(found)
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]
@@ -268,7 +268,7 @@ def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str
     values = {name: [run.scores[name] for run in kept if name in run.scores] for name in scores}
     return {
         "study": study or "-",
-        "arm": runs[0].label if study else "no study",
+        "arm": runs[0].label or "baseline",
         "runs": ", ".join(f"{count} {state}" for state, count in states.items()),
         **{name: sum(found) / len(found) if found else None for name, found in values.items()},
         "ended": max((run.record.ended for run in runs if run.damage is None and run.record), default=None),

@@ -27,10 +27,14 @@ ASIDE = "superseded"
 
 
 class Removed(Strict):
-    """A run that is removed, or brought back. `to`: where it lies then; `erased`: the folder that is deleted."""
+    """A run that is removed, or brought back. `to`: where it lies then; `erased`: the folder that is deleted.
+
+    `label`: what people call its arm, and its seed.
+    """
 
     run: str
     name: str
+    label: str = ""
     bytes: int
     dependents: list[str]
     to: str | None = None
@@ -86,7 +90,7 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
     for run in runs:
         check_inside(store, run.path)
     removed = [
-        Removed(run=run.id, name=run.name, bytes=size(run.path), dependents=dependents_of(store, run)) for run in runs
+        Removed(run=run.id, **_called(run), bytes=size(run.path), dependents=dependents_of(store, run)) for run in runs
     ]
     if any(run.state == "running" for run in runs):
         busy = next(run.id for run in runs if run.state == "running")
@@ -152,7 +156,7 @@ def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remo
         place = store.folder(origin).path
         if place.exists():
             raise UserError(f"{origin}: lies in {place.parent} again; set that one aside first, or leave it there")
-        brought.append(Removed(run=origin, name=run.name, bytes=size(run.path), dependents=[], to=str(place)))
+        brought.append(Removed(run=origin, **_called(run), bytes=size(run.path), dependents=[], to=str(place)))
     for one, run in zip(brought, last.values(), strict=True) if not dry_run else ():
         record = run.path / RECORD
         digest = {"digest": file_digest(record)} if record.exists() else {}
@@ -169,7 +173,7 @@ def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remove
     for run in runs:
         _check_lies_aside(store, run)
     removed = [
-        Removed(run=origin_of(run), name=run.name, bytes=size(run.path), dependents=[], erased=str(run.path))
+        Removed(run=origin_of(run), **_called(run), bytes=size(run.path), dependents=[], erased=str(run.path))
         for run in runs
     ]
     if dry_run:
@@ -178,6 +182,11 @@ def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remove
         Register(store.path).append("erased", run=origin_of(run))
         shutil.rmtree(run.path)
     return RemovedRuns(dry_run=False, runs=removed, freed=sum(one.bytes for one in removed))
+
+
+def _called(run: Run) -> dict[str, str]:
+    seed = "" if run.damage is not None else f", seed {run.seed}"
+    return {"name": run.name, "label": f"{run.label}{seed}" if run.label else run.name}
 
 
 def _number(run: Run) -> int:
@@ -193,9 +202,11 @@ def _check_lies_aside(store: Store, run: Run) -> None:
 
 def rm(arguments: Sequence[str]) -> int:
     """Remove runs."""
-    options = _with_age(read_words(RmOptions, arguments))
+    options = read_words(RmOptions, arguments)
     given = [key for key in ("run", "runs", "where") if getattr(options, key) is not None]
-    if len(given) != 1:
+    if options.older is not None and given not in ([], ["where"]):
+        raise UserError(f"older={options.older}: runs are named; allowed: alone, or with where=")
+    if len(given) != 1 and options.older is None:
         raise UserError("rm: say one of run=<id>, runs=<id>,<id>, and where='key=value'")
     if options.forever and options.undo:
         raise UserError("rm: forever=true deletes what undo=true would bring back; say one of them")
@@ -213,37 +224,36 @@ def rm(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _with_age(options: RmOptions) -> RmOptions:
-    """Return the options with the age of runs as a condition."""
-    if options.older is None:
-        return options
-    if options.run is not None or options.runs is not None:
-        raise UserError(f"older={options.older}: runs are named; allowed: alone, or with where=")
-    day = date.today() - timedelta(days=int(options.older.removesuffix("d")))
-    return options.model_copy(update={"where": f"{options.where or ''} {ENDED}<{day.isoformat()}".strip()})
-
-
 def _there(store: Store, options: RmOptions) -> list[Run]:
     """Return the runs in runs/ that are meant."""
-    if options.where is not None:
-        return _meant(options.where, store.runs, f"{store.path}/runs")
+    if options.where is not None or options.older is not None:
+        return _meant(options, store.runs, f"{store.path}/runs")
     return _distinct(store.run(reference) for reference in _references(options))
 
 
 def _aside(store: Store, options: RmOptions) -> list[Run]:
     """Return the runs in superseded/ that are meant: nothing else is deleted or brought back."""
-    if options.where is not None:
-        return _meant(options.where, lambda where: superseded(store, where), f"{store.path}/{ASIDE}")
+    if options.where is not None or options.older is not None:
+        return _meant(options, lambda where: superseded(store, where), f"{store.path}/{ASIDE}")
     return _distinct(run for reference in _references(options) for run in find_superseded(store, reference))
 
 
-def _meant(where: str, find: Callable[[str], Sequence[Run]], place: str) -> list[Run]:
-    if not where.split():
+def _meant(options: RmOptions, find: Callable[[str], Sequence[Run]], place: str) -> list[Run]:
+    where = options.where or ""
+    if not f"{where} {options.older or ''}".split():
         raise UserError("where=: say which runs, such as where='state=failed'")
-    if not (found := list(find(where))):
+    if not (found := list(find(f"{where} {_as_condition(options.older)}"))):
         hint = near_miss([run.values for run in find("")], where)
-        raise UserError(f"where={where}: no run in {place} is like that{hint}")
+        typed = [f"where={where}"] * bool(where) + [f"older={options.older}"] * bool(options.older)
+        raise UserError(f"{' '.join(typed)}: no run in {place} is like that{hint}")
     return found
+
+
+def _as_condition(older: str | None) -> str:
+    """Return the condition on the day of the end that an age is."""
+    if older is None:
+        return ""
+    return f"{ENDED}<{(date.today() - timedelta(days=int(older.removesuffix('d')))).isoformat()}"
 
 
 def _references(options: RmOptions) -> list[str]:
@@ -262,7 +272,7 @@ def _say(done: RemovedRuns, console: Console, options: RmOptions) -> None:
     what = "brought back" if options.undo else "deleted" if options.forever else "set aside"
     for one in done.runs:
         said = "would be " * done.dry_run + what
-        console.say("  ".join(filter(None, (one.run, one.name, said, size_of(one.bytes)))))
+        console.say("  ".join(filter(None, (one.run, one.label, said, size_of(one.bytes)))))
         for line in one.dependents:
             console.say(f"  depends on it: {line}")
     if len(done.runs) > 1:

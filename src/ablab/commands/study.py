@@ -193,7 +193,7 @@ def _prospects(found: Study) -> Iterator[str]:
     shared = {prospect.words for prospect in expected} if len(expected) > 1 else set()
     for prospect in expected:
         told = "" if len(shared) == 1 else f": {'hopeless: ' if prospect.is_hopeless else ''}{prospect.words}"
-        yield f"  {prospect.claim.words}{told}"
+        yield f"  {found.said(prospect.claim)}{told}"
     if len(shared) == 1:
         yield f"  (all: {shared.pop()})"
     for caveat, claims in Counter(prospect.caveat for prospect in expected if prospect.caveat).items():

@@ -124,7 +124,7 @@ def _column(table: ReportTable, number: int, width: int, letter: float) -> str:
 def _table(document: Document, table: ReportTable) -> str:
     size, widths = _widths(table)
     columns = "".join(_column(table, number, width, dict(SIZES)[size]) for number, width in enumerate(widths))
-    caption = [f"{document.name}: {table.title.lower()}."]
+    caption = [f"{document.name}: {table.title[:1].lower()}{table.title[1:]}."]
     if table.key == "arms":
         caption += [f"{name}: {signature}." for name, signature in document.signatures.items()]
     if table.key == "claims" or (not document.claims and table.key == "arms"):

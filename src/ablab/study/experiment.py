@@ -1,6 +1,7 @@
 """The format of experiments/<name>.yaml, and its reading: a question, and the runs that are to answer it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -85,7 +86,7 @@ Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms(), WORTH))]
 def _check_labels(labels: dict[str, str]) -> dict[str, str]:
     for name, said in labels.items():
         if not said.strip() or not said.isprintable() or "=" in said or said != said.strip():
-            raise ValueError(f"{name}: {said!r}: allowed: a name on one line, without =")
+            raise ValueError(f"allowed: a name on one line, without =; {name} has {said!r}")
     if len(set(labels.values())) < len(labels):
         raise ValueError("allowed: labels that differ")
     return labels
@@ -276,8 +277,18 @@ def find(name: str) -> Path:
         return Path(name)
     found = next((path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()), None)
     if found is None:
-        raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {choices(name, names())}")
+        raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {_choices(name)}")
     return found
+
+
+def _choices(name: str) -> str:
+    """Return which experiments there are: the user's own, and those that are like this one."""
+    own = {file.stem for folder in _folders()[:-1] for file in folder.glob("*.yaml")}
+    if not own:
+        return choices(name, names())
+    near = get_close_matches(name, names(), n=1)
+    others = f"and {len(set(names()) - own)} that come with ablab"
+    return f"allowed: {', '.join(sorted(own))}, {others}{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def is_there(name: str) -> bool:
@@ -330,7 +341,8 @@ def read_as(
         values = own.in_words(own.block.model_validate(block), others)
         return kind.model_validate(values, context=task_in_words(values["common"]))
     except ValidationError as error:
-        raise UserError(f"{path}: {first_error(error, values)}") from None
+        known = {key for each in alternatives(kinds) for key in each.model_fields}
+        raise UserError(f"{path}: {first_error(error, values, known=known)}") from None
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -209,6 +209,11 @@ class Study:
         """Return what people call an arm, as the reports of the study do."""
         return label_of(arm, {} if self.experiment is None else self.experiment.labels)
 
+    def said(self, claim: Settled) -> str:
+        """Return a claim in a line, with what people call its arms where that tells them apart."""
+        names = {name: self.label_of(name) for name in claim.weights}
+        return (claim.renamed(names) if len({*names.values()}) == len(names) else claim).words
+
     @property
     def digest(self) -> str:
         """Digest of all tasks: a study with another seed, arm or evaluation is another comparison."""

@@ -142,7 +142,7 @@ def cells(task: Task) -> Mapping[str, Callable[[SummaryRow], str]]:
         "seeds": lambda row: f"{row.finished}",
         **{score.title: spread(name, score) for name, score in shown(task).items()},
         "parameters": lambda row: "" if row.parameters is None else f"{row.parameters:,}",
-        "time each": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
+        "run time": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
         "": lambda row: _counted(_remarks(row)),
     }
 

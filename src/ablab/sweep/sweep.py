@@ -66,7 +66,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
         return FAILED
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():
         if prospect.is_hopeless:
-            console.say(f"Hopeless: {prospect.claim.words}: {prospect.words}")
+            console.say(f"Hopeless: {study.said(prospect.claim)}: {prospect.words}")
     console.say_all(register(study))
     _set_aside(board, policy, console)
     console.rich.print(summary(list(board.shown().values())))

@@ -1,6 +1,7 @@
 """Conditions on runs, such as `model=tiny layerdrop!=0 test_bleu>30`: parsed once, and the same wherever they stand."""
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,6 +18,9 @@ ENDED = "ended"
 
 SIZE = "size"
 """The key of conditions on megabytes of a run's folder."""
+
+ARM, LABEL = "arm", "label"
+"""Keys of conditions on the arm as which a run was planned last. Its label counts as its name."""
 
 DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
@@ -44,31 +48,43 @@ class Condition:
         if self.operator in COMPARED:
             number = _number(there)
             return number is not None and COMPARED[self.operator](number, float(self.value))
-        return _same(there, self.value) == (self.operator == "=")
+        others = [] if self.value.startswith("[") else self.value.split(",")
+        return any(_same(there, one) for one in (self.value, *others)) == (self.operator == "=")
+
+    def meets(self, values: Mapping[str, str]) -> bool:
+        """Return whether a run with these values meets it."""
+        found = [values.get(self.key), *([values[LABEL]] if self.key == ARM and LABEL in values else [])]
+        return (all if self.operator == "!=" else any)(map(self.holds, found))
 
 
 def conditions(text: str) -> list[Condition]:
-    """Parse conditions with spaces between; UserError where a word is none. There may be none at all."""
-    return [_condition(word) for word in text.split()]
+    """Parse conditions with spaces between, which quotes keep; UserError where a word is none. There may be none."""
+    words = shlex.shlex(text, posix=True, punctuation_chars="")
+    words.whitespace_split, words.commenters, words.escape = True, "", ""
+    try:
+        return [_condition(word) for word in words]
+    except ValueError:
+        raise UserError(f"where={text}: a quote is not closed") from None
 
 
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*known_scores(), "seed", "state", SIZE}.union(*found)
+    known = {*known_scores(), "seed", "state", SIZE, "study", ARM, LABEL}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
-    return [all(one.holds(values.get(one.key)) for one in wanted) for values in found]
+    return [all(one.meets(values) for one in wanted) for values in found]
 
 
 def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
     """Return `; did you mean norm=scalenorm?` if a condition names a value that no run has, but one is like it."""
     for one in conditions(text):
         there = {values[one.key] for values in found if one.key in values}
+        there |= {values[LABEL] for values in found if one.key == ARM and LABEL in values}
         if one.operator == "=" and there and not any(map(one.holds, there)):
             near = get_close_matches(one.value, there, n=1)
-            return f"; did you mean {one.key}={near[0]}?" if near else ""
+            return f"; did you mean {one.key}={shlex.quote(near[0])}?" if near else ""
     return ""
 
 
@@ -106,7 +122,8 @@ def _condition(word: str) -> Condition:
             raise UserError(f"where={word}: allowed: a day or month, such as {ENDED}{one.operator}2026-11-25")
         return one
     if one.operator in COMPARED and _number(one.value) is None:
-        raise UserError(f"where={word}: {one.operator} compares numbers; allowed: {one.key}{one.operator}<number>")
+        of = " of megabytes" * (one.key == SIZE)
+        raise UserError(f"where={word}: allowed: a number{of}, such as {one.key}{one.operator}100")
     return one
 
 
