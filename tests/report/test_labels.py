@@ -110,7 +110,7 @@ def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_p
     there = shutil.copytree(place, tmp_path / "store")
     code, out, _ = typed("experiment=labelled", f"outputs={there}", "resamples=1000")
     assert code == 0
-    assert "its file was not at hand" in out
+    assert "reported from the store alone" in out
     other = typed("experiment=labelled", f"outputs={there}", "resamples=1000", "baseline=PreNorm with strong dropout")
     assert (other[0], (there / "reports/labelled-against-norm=pre,model.dropout=0.3").is_dir()) == (0, True)
     assert (there / "reports/labelled/arms.csv").read_text().count("scaled norms with strong dropout") == 1

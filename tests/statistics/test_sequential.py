@@ -177,7 +177,7 @@ def test_seeds_without_a_difference_count_towards_the_last_look():
         (found,) = follow_watched([Watched("greater", 0.0, seeds, lambda n: values[: n - 1 - (n > 6)])], LOOKS)
         return found
 
-    assert of(3).verdict.reason == "the first look comes at 3 seeds that have a score in both arms, there are 2"
+    assert of(3).verdict.reason == "the first look comes at 3 seeds that have a score in both arms, not 2"
     found = of(12)
     assert [look.n for look in found.looks] == list(range(3, 11))
     assert (found.state, found.verdict.outcome, found.seeds) == ("spent", "inconclusive", 12)

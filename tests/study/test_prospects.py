@@ -7,6 +7,8 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.judge.prospects import Noise, known_noise, prospects
+from ablab.statistics.convergence import drift
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT
@@ -46,6 +48,22 @@ def test_what_no_run_could_answer_is_said(tmp_path, claim, seeds, words, is_hope
     ((said, hopeless),) = words_of(declared(tmp_path, [claim], seeds))
     assert words in said
     assert hopeless == is_hopeless
+
+
+@pytest.mark.parametrize(
+    ("every", "last", "count"), [(50, 100, 1), (26, 100, 1), (20, 100, 2), (30, 100, 2), (200, 100, 1), (1, 10, 3)]
+)
+def test_validations_of_the_last_fifth_are_counted_before_training(tmp_path, every, last, count):
+    words = declared(tmp_path, ["{arm: layerdrop=0.1, expect: greater}"])
+    ((said, hopeless),) = words_of((*words, f"training.valid_every={every}", f"training.max_steps={last}"))
+    assert hopeless == (count < 2)
+    steps = sorted({*range(every, last + 1, every), last})
+    if not hopeless:
+        assert drift([(steps, steps)], threshold=1.0, higher_is_better=True).points == count
+        return
+    assert said.endswith(f"in the last fifth of training, not {count}: one every {every} of {last} steps")
+    with pytest.raises(NotTestable, match=f"not {count}"):
+        drift([(steps, steps)], threshold=1.0, higher_is_better=True)
 
 
 @pytest.mark.parametrize(

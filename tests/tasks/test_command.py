@@ -99,7 +99,7 @@ def test_an_archive_is_reported_where_its_file_and_program_are_not(folder, tmp_p
     assert "ablab report experiment=lr" in Path("README.md").read_text()
     capsys.readouterr()
     assert main(["report", "experiment=lr", "outputs=."]) == 0
-    assert "its file was not at hand" in capsys.readouterr().out
+    assert "reported from the store alone" in capsys.readouterr().out
     again = json.loads(Path("reports/lr/report.json").read_text())
     for key in ("question", "metric", "baseline", "arms", "claims", "differences"):
         assert again[key] == told[key], key

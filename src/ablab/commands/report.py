@@ -213,7 +213,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say(answers(document.claims))
     for claim in document.claims:
         console.say(plain_words(claim, document.metric))
-        console.say(f"  {claim.judged}{exploratory_words(claim)}")
+        is_told = claim.exploratory is not None and any(claim.exploratory in note for note in document.notes)
+        console.say(f"  {claim.judged}{'' if is_told else exploratory_words(claim)}")
     if document.claims or document.notes:
         console.say("")
     for table in tables(document):
@@ -222,8 +223,8 @@ def _say(document: Document, folder: Path, console: Console) -> None:
             for line in aligned([table.columns[:width], *(row[:width] for row in table.rows)], left=1):
                 console.say(line.rstrip())
     console.say("")
-    for words in document.custody:
-        console.say(f"Stamp: {words}")
+    if document.stamp is not None:
+        console.say(f"Stamp: register {document.stamp}")
     if not is_installed(DRAWS):
         console.say(f"No pictures beside the page: {DRAWS} is not installed; pip install 'ablab[train]' brings it")
     console.say(

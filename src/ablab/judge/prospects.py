@@ -12,6 +12,7 @@ from ablab.fields import flatten
 from ablab.judge.lines import Advice
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.conditions import steady
+from ablab.statistics.convergence import TWO_VALIDATIONS, validations_at_the_end
 from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, compare_shares
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
@@ -140,6 +141,9 @@ def prospects(study: Study) -> Iterator[Prospect]:
             words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
             yield Prospect(claim, words, True)
             continue
+        if (few := _few_validations(study, claim)) is not None:
+            yield Prospect(claim, f"cannot be judged: {few}", True)
+            continue
         found = _prospect(study, claim, noises.get(claim.metric))
         yield replace(found, words=found.words + _if_chosen(study, claim), caveat=_if_runs_diverge(study, claim))
 
@@ -182,6 +186,18 @@ def _off_scale(study: Study, claim: Settled) -> str | None:
     scores = study.task.scores
     reasons = (unlike(scores, claim.metric, recipes) for recipes in compared_recipes(claim, study.cells))
     return next((reason for reason in reasons if reason is not None), None)
+
+
+def _few_validations(study: Study, claim: Settled) -> str | None:
+    """Return why it will not be known whether training has converged; None where it may be, or need not."""
+    score = study.task.scores.get(claim.metric)
+    if score is None or study.task.converging(score) is None:
+        return None
+    for planned in (cell.planned for cell in study.cells if cell.arm in claim.weights):
+        every, last = planned.task.first_and_last_step(planned.config)
+        if every and last and (count := validations_at_the_end(every, last)) < 2:
+            return f"{TWO_VALIDATIONS}, not {count}: one every {every} of {last} steps"
+    return None
 
 
 def _if_chosen(study: Study, claim: Settled) -> str:

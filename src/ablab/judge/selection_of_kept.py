@@ -22,7 +22,7 @@ from ablab.study.worth import Lengths
 from ablab.tasks.registry import task_recorded
 from ablab.tasks.task import Task
 
-NOTE = "the study is reported by what its store keeps: its file was not at hand"
+NOTE = "reported from the store alone, which keeps the experiment as it was registered"
 
 
 def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:

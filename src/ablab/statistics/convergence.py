@@ -13,6 +13,8 @@ from ablab.statistics.student import Floats
 LAST = 0.2
 """The share of training, at its end, that is examined."""
 
+TWO_VALIDATIONS = "convergence needs two validations in the last fifth of training"
+
 Curve = tuple[Sequence[float], Sequence[float]]
 """Steps, and the validation scores after them."""
 
@@ -68,6 +70,11 @@ def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, 
     return Drift(_state(mean, low, high, threshold), len(curves), points, mean, low, high, threshold)
 
 
+def validations_at_the_end(every: int, last: int) -> int:
+    """Return how many validations the last fifth of training has, if one comes every so many steps and at the end."""
+    return sum(step >= (1 - LAST) * last * (1 - 1e-12) for step in {*range(every, last + 1, every), last})
+
+
 def _state(
     mean: float, low: float | None, high: float | None, threshold: float
 ) -> Literal["moving", "still", "unclear"]:
@@ -85,7 +92,7 @@ def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floa
         raise ValueError("steps must increase, and scores must be finite.")
     last = at >= (1 - LAST) * at[-1] * (1 - 1e-12) if at.size else np.zeros(0, dtype=bool)
     if last.sum() < 2:
-        raise NotTestable(f"convergence needs two validations in the last fifth of training, there are {last.sum()}")
+        raise NotTestable(f"{TWO_VALIDATIONS}, not {last.sum()}")
     return at[last], scores[last]
 
 

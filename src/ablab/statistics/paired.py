@@ -117,7 +117,7 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
     values = finite(differences, "differences")
     check_level(level)
     if values.size < 2:
-        raise NotTestable(f"a difference needs at least 2 seeds that both arms have, there are {values.size}")
+        raise NotTestable(f"a difference needs at least 2 seeds that both arms have, not {values.size}")
     if not vary(values):
         raise NotTestable(
             f"the difference is {values[0]:g} under each of {values.size} seeds: no noise to judge it by"

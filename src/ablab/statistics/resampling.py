@@ -146,9 +146,9 @@ def crossed(arm: ResampledScores, baseline: ResampledScores, *, sentences: int, 
     check_level(level)
     resamples, seeds = arm.drawn.shape
     if seeds < MINIMUM_SEEDS:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, there are {seeds}")
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SEEDS} seeds, not {seeds}")
     if sentences < MINIMUM_SENTENCES:
-        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} test items, there are {sentences}")
+        raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} test items, not {sentences}")
     observed = arm.observed - baseline.observed
     from_seeds, from_sentences = _parts(observed, arm.drawn - baseline.drawn)
     if from_seeds + from_sentences <= 1e-20:

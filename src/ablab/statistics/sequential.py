@@ -154,7 +154,7 @@ def _follow(claim: Watched, boundary: Boundary, claims: int) -> Followed:
     looks, there = boundary.looks, min(claim.seeds, boundary.looks.last)
     seen: list[Look] = []
     found: Paired | Failures | NotTestable = _Waiting(
-        f"the first look comes at {looks.first} seeds that both arms have, there are {there}"
+        f"the first look comes at {looks.first} seeds that both arms have, not {there}"
     )
     for seeds in range(looks.first, there + 1):
         found = _looked_at(claim.at(seeds), looks)
@@ -184,9 +184,7 @@ def _looked_at(evidence: Evidence, looks: Looks) -> Paired | Failures | NotTesta
     if isinstance(evidence, Failures | NotTestable):
         return evidence
     if (pairs := len(evidence)) < looks.first:
-        return _Waiting(
-            f"the first look comes at {looks.first} seeds that have a score in both arms, there are {pairs}"
-        )
+        return _Waiting(f"the first look comes at {looks.first} seeds that have a score in both arms, not {pairs}")
     try:
         return of_differences(evidence)
     except NotTestable as reason:  # no noise as yet
