@@ -5,10 +5,12 @@ import shutil
 
 import pytest
 
+from ablab.commands.cli import main
 from ablab.files import read_json, write_json
 from ablab.judge.claims import judge
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
+from ablab.store.pack import INDEX, unpack
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import typed
@@ -154,6 +156,23 @@ def test_a_registration_that_is_gone_is_told(store, how):
         write_json(place / "registered.json", [{**entry, "claims": []}])
     assert "what other studies registered before these runs is gone or was edited: two" in store.notes("one")
     assert [line.exploratory for line in store.lines("one")] == [None]
+
+
+def test_an_archive_tells_what_others_registered_and_an_older_one_that_it_lacks_that(store, tmp_path):
+    store.declare("one", CLAIMS[0])
+    store.declare("two", CLAIMS[6], CLAIMS[7])
+    store.train("one")
+    path = tmp_path / "one.zip"
+    main(["pack", f"experiment={tmp_path / 'one.yaml'}", f"outputs={store.outputs}", f"to={path}", "text=false"])
+    index = unpack(path, tmp_path / "received")
+    received = Store(tmp_path)
+    received.outputs = tmp_path / "received"
+    assert received.notes("one") == store.notes("one")
+    assert [line.union.claims for line in received.lines("one")] == [3]
+    older = index.model_copy(update={"files": {key: one for key, one in index.files.items() if "two" not in key}})
+    write_json(received.outputs / INDEX, older.model_dump())
+    shutil.rmtree(received.outputs / "studies/two")
+    assert received.notes("one") == ["what other studies registered before these runs was not packed: two"]
 
 
 def test_runs_of_the_other_study_that_are_missing_leave_its_claims_their_places(store):

@@ -15,6 +15,7 @@ from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
+from ablab.store.pack import unpacked
 from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, file_digest, waiting_for
 from ablab.store.run_folder import RunFolder
 
@@ -65,7 +66,11 @@ def _shared(selection: SelectedArms, chain: Chain, others: Sequence[str]) -> Ite
         yield f"{count} registered claims about these runs: {named(others)}"
     studies = selection.outputs / "studies"
     gone = [name for name in registered_before(selection, chain) if any(_of_file(chain, studies / name, "registered"))]
-    if gone:
+    index = unpacked(selection.outputs)
+    absent = [name for name in gone if index is not None and index.lacks(_place(studies / name, "registered"))]
+    if absent:
+        yield f"what other studies registered before these runs was not packed: {named(absent)}"
+    if gone := [name for name in gone if name not in absent]:
         yield f"what other studies registered before these runs is gone or was edited: {named(gone)}"
 
 

@@ -16,6 +16,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import MINIMUM_SEEDS, of_differences
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
+from ablab.store.pack import unpacked
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.tasks.identity import run_id
 from ablab.text import counted, how_many, p_words, signed
@@ -39,7 +40,8 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     if not others and not gone:
         return
     seeds = sorted({*gone.values(), *(one.seed for one in others)})
-    lost = f"; {len(gone)} of the runs are not in the store" if gone else ""
+    away = "were not packed" if unpacked(selection.outputs) is not None else "are not in the store"
+    lost = f"; {len(gone)} of the runs {away}" if gone else ""
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     chosen = f"{selection.chosen_by} leaves them out, so the figures are exploratory"
     said = "they are no part of the study" if _fixed(selection) else chosen

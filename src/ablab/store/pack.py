@@ -32,6 +32,8 @@ OF_A_RUN = (
 TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/evaluations/*.tsv", "runs/*/artefacts/*", "reports/*")
 """What shows sentences of the test set, or translations of them."""
 
+REGISTRATIONS = "studies/*/registered.json"
+
 LARGEST = 1100
 """Bytes that a byte of an archive may stand for: deflate reaches 1,032."""
 
@@ -65,6 +67,8 @@ class PackIndex(Contents):
         """Return whether archives like this leave the file out, so that it is not missed."""
         if file.startswith("runs/") and file.split("/")[1] not in self.runs:
             return False  # of a run that was trained where the archive was unpacked
+        if fnmatch(file, REGISTRATIONS):
+            return file not in self.files  # older archives have that of their own study alone
         is_known = file.startswith(("runs/", "code/")) or PurePosixPath(file).name in (SOURCES, REFERENCES)
         return not (is_known and self.has(file))
 
@@ -176,6 +180,8 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
 def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) -> Iterator[Path]:
     yield from _within(outputs / REGISTER)
     yield from _within(outputs / CLAIMS)
+    for registered in sorted(outputs.glob(REGISTRATIONS)):  # what other studies claimed about the same runs, if any
+        yield from _within(registered)
     for folder in folders:
         yield from _within(folder)
     for run in runs:
