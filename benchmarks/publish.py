@@ -3,7 +3,7 @@
     python -m benchmarks.publish outputs/reports/low_resource      a new one, or a newer one
     python -m benchmarks.publish                                   all that are there, as reports are written now
 
-Sentences and artefacts stay behind: they would show the text of the corpora, which are not part of this project.
+Those whose rows are there, too, are judged again from them, by the code of today. Sentences and artefacts stay behind: they would show the text of the corpora, which are not part of this project.
 """
 
 import json
@@ -11,13 +11,21 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ablab.config.grammar import spelled
 from ablab.files import read_json, write_text
 from ablab.judge.document import Document
+from ablab.judge.flaws import checked
+from ablab.judge.selection_of_study import of_study
 from ablab.report.names import labels_of, named, pair_of
 from ablab.report.pictures import drawn, write_pictures
+from ablab.report.sentences import document_of
 from ablab.report.text import markdown
+from ablab.store.pack import unpack
+from ablab.study.definition import define
 from ablab.study.experiment import find, is_there, read
 from benchmarks import claims
+
+RESAMPLES = 10_000
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
@@ -48,6 +56,21 @@ def publish(folder: Path) -> Path:
     return target
 
 
+def judged(rows: Path, folder: Path) -> Path:
+    """Judge the packed runs of a study again; return the folder of the report, below this one."""
+    name = rows.parent.name
+    unpack(rows, folder)
+    selection = of_study(define((f"experiment={name}", f"outputs={spelled('outputs', str(folder))}")))
+    content = document_of(checked(selection), RESAMPLES).model_dump()
+    before = read_json(rows.parent / "report.json")
+    same = {"made", "labels", "differing", "artefacts"}
+    if all(content[key] == before.get(key) for key in content.keys() - same):
+        content["made"] = before["made"]
+    selection.folder.mkdir(parents=True)
+    write_text(selection.folder / "report.json", json.dumps(content))
+    return selection.folder
+
+
 def every() -> dict[str, Document]:
     """Return the reports that were published, by their names."""
     return {path.parent.name: of(path.parent) for path in sorted(RESULTS.glob("*/report.json"))}
@@ -56,9 +79,12 @@ def every() -> dict[str, Document]:
 def main() -> None:
     """Publish the reports named, or else all that were published before."""
     # Reports of the first schema have no curves, of which the pictures are kept.
-    there = (path.parent for path in sorted(RESULTS.glob("*/report.json")) if of(path.parent).series)
+    there = [path.parent for path in sorted(RESULTS.glob("*/report.json")) if of(path.parent).series]
     for folder in [Path(name) for name in sys.argv[1:]] or there:
-        print(f"Results: {publish(folder) / 'report.md'}")
+        with tempfile.TemporaryDirectory() as store:
+            rows = folder / "rows.zip"
+            made = judged(rows, Path(store)) if rows.exists() else folder
+            print(f"Results: {publish(made) / 'report.md'}")
     print(f"Results: {claims.write(every())}")
 
 

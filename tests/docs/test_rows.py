@@ -9,6 +9,7 @@ import pytest
 from ablab.api.store import open as open_store
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from benchmarks.publish import judged
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 PACKED = sorted(RESULTS.glob("*/rows.zip"))
@@ -28,6 +29,14 @@ def test_shipped_rows_are_those_of_the_report(rows, capsys):
 
 def test_some_are_shipped():
     assert PACKED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", PACKED, ids=lambda path: path.parent.name)
+def test_a_published_report_is_what_its_rows_say_today(rows, tmp_path):
+    ours = json.loads((judged(rows, tmp_path) / "report.json").read_text(encoding="utf-8"))
+    theirs = json.loads((rows.parent / "report.json").read_text(encoding="utf-8"))
+    assert ours["made"] == theirs["made"], "make results judges them again"
 
 
 @pytest.fixture(scope="module")
