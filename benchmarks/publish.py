@@ -3,7 +3,8 @@
     python -m benchmarks.publish outputs/reports/low_resource      a new one, or a newer one
     python -m benchmarks.publish                                   all that are there, as reports are written now
 
-Those whose rows are there, too, are judged again from them, by the code of today. Sentences and artefacts stay behind: they would show the text of the corpora, which are not part of this project.
+Those whose rows are there, too, are judged again from them, by the code of today. Sentences and artefacts stay behind:
+they would show the text of the corpora, which are not part of this project.
 """
 
 import json
@@ -23,7 +24,7 @@ from ablab.report.text import markdown
 from ablab.store.pack import unpack
 from ablab.study.definition import define
 from ablab.study.experiment import find, is_there, read
-from benchmarks import claims
+from benchmarks import claims, seeds
 
 RESAMPLES = 10_000
 
@@ -85,7 +86,8 @@ def main() -> None:
             rows = folder / "rows.zip"
             made = judged(rows, Path(store)) if rows.exists() else folder
             print(f"Results: {publish(made) / 'report.md'}")
-    print(f"Results: {claims.write(every())}")
+    for write in (claims.write, seeds.write):
+        print(f"Results: {write(every())}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from ablab.judge.document import Document
 from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.text import markdown
-from benchmarks import claims
+from benchmarks import claims, seeds
 from benchmarks.publish import every
 from benchmarks.publish import of as published
 from tests.docs.pages import ROOT
 
 RESULTS = ROOT / "docs" / "results"
-PAGES = [page for page in sorted(RESULTS.glob("*.md")) if page.stem not in ("README", "claims", "schema_1")]
+PAGES = [page for page in sorted(RESULTS.glob("*.md")) if page.stem not in ("README", "claims", "schema_1", "seeds")]
 FIGURE = re.compile(r"(?<![\w.,])[+-]?\d+(?:[.,]\d+)+|(?<![\w.,])[+-]\d+")
 """A number with decimals, thousands or a sign: others count runs, or are settings that a person may word otherwise."""
 
@@ -59,8 +59,10 @@ def test_the_text_of_a_report_is_made_of_its_figures(path):
     assert text == markdown(named(document)) or not document.series, "run make results"
 
 
-def test_the_page_of_claims_is_made_of_the_reports():
-    assert (RESULTS / "claims.md").read_text(encoding="utf-8") == claims.page(every()), "run make results"
+@pytest.mark.parametrize("made", [claims, seeds])
+def test_pages_over_all_studies_are_made_of_the_reports(made):
+    name = made.__name__.rpartition(".")[2]
+    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == made.page(every()), "run make results"
 
 
 FULL = {path.stem: line for path in (ROOT / "experiments").glob("*.yaml") if (line := claims.full_form(path.stem))}

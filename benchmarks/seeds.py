@@ -1,0 +1,268 @@
+"""Write docs/results/seeds.md: how many seeds an ablation needs, from the runs of the published reports."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ablab.files import COLOURS, read_json, write_text
+from ablab.judge.document import Document
+from ablab.statistics.power import Layout, detectable_difference, seeds_for
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+PLACEBO = ROOT / "benchmarks" / "results" / "placebo.json"
+
+TWO_ARMS = Layout([1.0, -1.0], 0)
+"""A study of two arms, which have no others to borrow noise from."""
+
+COUNTS = (3, 5, 10)
+HALF = 0.5
+"""BLEU: a gain that papers report."""
+
+SEEN = range(2, 21)
+
+APART = 1.11
+"""Factor between two labels of the picture, so that they can be read."""
+
+ONE_RUN = ("one run each, at least 0.5 BLEU apart", "one run each, test over sentences, p below 5 %")
+"""What placebo.json calls two ways to compare one run with another."""
+
+
+class Noise(NamedTuple):
+    """The standard deviation of a run's test BLEU within arms, over so many runs."""
+
+    study: str
+    sd: float
+    runs: int
+
+    def seen(self, seeds: int) -> float:
+        """Return the difference that so many seeds of each of two arms see with 80 % power, at 5 %."""
+        return detectable_difference(*TWO_ARMS.precision(self.sd, seeds))
+
+    @property
+    def needed(self) -> int | None:
+        return seeds_for("greater", HALF, self.sd, TWO_ARMS)
+
+
+class Shared(NamedTuple):
+    """The correlation of scores across arms under equal seeds, pooled over pairs of arms."""
+
+    study: str
+    score: float
+    loss: float | None
+    pairs: int
+
+
+def page(reports: Mapping[str, Document]) -> str:
+    """Return the page of these reports, by their names."""
+    noises = sorted(_noises(reports), key=lambda one: one.sd)
+    placebo = {(rate["method"], rate["n"]): rate["rate"] for rate in read_json(PLACEBO)["rates"]}
+    middle, steady, wild = noises[len(noises) // 2], noises[0], noises[-1]
+    one_run, one_test = (placebo[way, 1] for way in ONE_RUN)
+    lines = [
+        "# How many seeds does an ablation need?",
+        "",
+        "![The difference in test BLEU that two arms must have to be seen, by seeds of each](seeds.png)",
+        "",
+        f"More than one, and for half a point of BLEU {middle.needed} of each arm in the middle of our {len(noises)} "
+        f"translation studies, {steady.needed} in the quietest and {_count(wild.needed)} in the noisiest. With three, "
+        f"they see a difference of {steady.seen(3):.1f} to {wild.seen(3):.1f} BLEU in four of five cases, and what is "
+        f"smaller by luck. The metric matters as much: {_losses(reports)}",
+        "",
+        "All runs are small, and noise at other sizes is another: `ablab study` says what your own seeds can tell, "
+        "before they are trained. This page is made of the reports by `make results`.",
+        "",
+        "## One run each",
+        "",
+        f"Two runs that differ by nothing but the seed are half a point of BLEU apart in {100 * one_run:.0f} % of the "
+        f"splits of [twelve runs](placebo.md), and a test over the sentences of the test set calls "
+        f"{100 * one_test:.0f} % of them different: it "
+        "knows the noise of the sentences, and not that of the seed. Whoever keeps the better of two runs at each "
+        "change ends with a gain out of nothing.",
+        "",
+        "## The noise of a run, and what so many seeds see",
+        "",
+        "Two arms, nothing else; a difference is seen with a chance of 80 %, at a level of 5 %. A study with more arms "
+        "borrows noise from them and needs fewer.",
+        "",
+        _row("study", "runs", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"),
+        _row("---", *["---:"] * 6),
+        *(
+            _row(
+                f"[{one.study}]({one.study}/report.md)",
+                str(one.runs),
+                f"{one.sd:.2f}",
+                *(f"{one.seen(n):.2f}" for n in COUNTS),
+                _count(one.needed),
+            )
+            for one in noises
+        ),
+        "",
+        "## The metric",
+        "",
+        "How many times the noise of a run the arms of each study differ, by the score in which it is looked for: the "
+        "standard deviation between arms over that within them. Twice as much takes about a quarter of the seeds. 0: "
+        "the arms differ by no more than their noise.",
+        "",
+        *_by_metric(reports),
+        "",
+        "To choose the metric by this table is for the next study: in this one it would be a choice by the outcome.",
+        "",
+        *_machines(reports),
+        "## Pairing by seed",
+        "",
+        "Arms of one seed share their initial weights and their batches, as far as they have the same parameters. If "
+        "that made their scores alike, a paired test would need fewer seeds. In translation it hardly does; in the "
+        "small language models it can. So arms are compared with the noise of all of them (the moderated test) "
+        "unless a study declares `error: paired`.",
+        "",
+        _row("study", "correlation of scores", "of validation losses", "pairs of arms"),
+        _row("---", *["---:"] * 3),
+        *(
+            _row(
+                f"[{one.study}]({one.study}/report.md)",
+                f"{one.score:+.2f}",
+                "" if one.loss is None else f"{one.loss:+.2f}",
+                str(one.pairs),
+            )
+            for one in sorted(_shared(reports), key=lambda one: -one.score)
+        ),
+        "",
+        "## What to do",
+        "",
+        "1. Train three seeds of the baseline first. `ablab study` then says what the planned seeds can see.",
+        "2. Declare the difference that matters, and the metric, before the runs. Where a loss will do, it mostly sees "
+        "more.",
+        "3. Let seeds be added while claims are open (`seeds: {from: 3, to: 10}`): clear cases stop at three.",
+        "4. Report *inconclusive* as such, with the seeds that would decide it. A report of ablab says both.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
+    """Yield the noise of each study in BLEU of Multi30k: other texts have another scale."""
+    for name, one in reports.items():
+        if one.metric != "test_bleu" or not (one.test_set or "").startswith("test_2016"):
+            continue
+        line = next((line for line in one.metrics if line.metric == one.metric), None)
+        if line is not None:
+            yield Noise(name, line.within, line.runs)
+        elif len(one.arms) == 1 and one.arms[0].sd is not None:
+            yield Noise(name, one.arms[0].sd, one.arms[0].finished)
+
+
+def _by_metric(reports: Mapping[str, Document]) -> Iterator[str]:
+    titles = {line.metric: line.title for one in reports.values() for line in one.metrics}
+    for metrics in (TRANSLATION, LANGUAGE):
+        yield from ([""] if metrics is LANGUAGE else [])
+        yield _row("study", *(titles[metric] for metric in metrics))
+        yield _row("---", *["---:"] * len(metrics))
+        for study, of in _ratios(reports).items():
+            if metrics[0] in of:
+                yield _row(f"[{study}]({study}/report.md)", *(f"{of[metric]:.1f}" for metric in metrics))
+
+
+def _ratios(reports: Mapping[str, Document]) -> dict[str, dict[str, float]]:
+    """Return the signal to noise of each metric, by study."""
+    return {name: {line.metric: line.ratio for line in one.metrics} for name, one in reports.items() if one.metrics}
+
+
+def _losses(reports: Mapping[str, Document]) -> str:
+    """Return how often the loss of translations tells arms apart better than their BLEU."""
+    both = [of for of in _ratios(reports).values() if {"test_loss", "test_bleu"} <= of.keys()]
+    better = sum(of["test_loss"] > of["test_bleu"] for of in both)
+    return (
+        f"in {better} of {len(both)} studies the test loss of the same runs tells the arms apart better than their "
+        "BLEU does."
+    )
+
+
+TRANSLATION = ("test_bleu", "test_chrf", "valid_bleu", "test_loss", "valid_loss")
+LANGUAGE = ("test_bits_per_byte", "test_accuracy", "test_loss", "valid_loss")
+
+
+def _machines(reports: Mapping[str, Document]) -> Iterator[str]:
+    """Yield a section on runs of one recipe and seed that were trained on several machines."""
+    scores: dict[str, dict[float, str]] = {}
+    for name, one in reports.items():
+        for run in (run for arm in one.arms for run in arm.runs if one.metric == "test_bleu"):
+            if run.score is not None:
+                scores.setdefault(run.run_id, {})[round(run.score, 6)] = name
+    pairs = [list(found) for found in scores.values() if len(found) == 2]
+    if len(pairs) < 3:
+        return
+    apart = np.array(pairs)
+    sd = float(np.sqrt(np.mean(np.diff(apart) ** 2) / 2))
+    yield from ("## One seed, two machines", "")
+    least, most = np.abs(np.diff(apart)).min(), np.abs(np.diff(apart)).max()
+    yield (
+        f"{len(pairs)} runs were trained twice, with one recipe and seed, on processors that round otherwise. Their "
+        f"test BLEU differs by {least:.2f} to {most:.2f}, with a standard deviation of {sd:.2f}, as if the seed were "
+        "another. A seed fixes a run on one machine; elsewhere it is one more run of the arm."
+    )
+    yield ""
+
+
+def _shared(reports: Mapping[str, Document]) -> Iterator[Shared]:
+    for name, one in reports.items():
+        if one.metrics:  # of what older reports show, too little is known
+            score, pairs = _correlation(one, "score")
+            loss, _ = _correlation(one, "loss")
+            if score is not None and pairs > 1:
+                yield Shared(name, score, loss, pairs)
+
+
+def _correlation(document: Document, key: str) -> tuple[float | None, int]:
+    """Return the covariance of scores of two arms over seeds by their variance, each a mean over all pairs of arms."""
+    arms = []
+    for arm in document.arms:
+        values = {run.seed: getattr(run, key) for run in arm.runs if run.state == "finished"}
+        if not arm.diverged and None not in values.values() and len(values) > 2:
+            arms.append(values)
+    found = [
+        np.cov([[one[seed] for seed in common], [other[seed] for seed in common]])
+        for one, other in combinations(arms, 2)
+        if len(common := sorted(one.keys() & other.keys())) > 2
+    ]
+    if not found:
+        return None, 0
+    spread = sum(float(np.sqrt(each[0, 0] * each[1, 1])) for each in found)
+    return sum(float(each[0, 1]) for each in found) / spread, len(found)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _count(seeds: int | None) -> str:
+    return "-" if seeds is None else f"{seeds:,}"
+
+
+def draw(noises: Sequence[Noise], path: Path) -> None:
+    """Draw what so many seeds see, a line for each study."""
+    figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
+    place = 0.0
+    for one in noises:
+        last = one.seen(SEEN[-1])
+        axes.plot(SEEN, [one.seen(n) for n in SEEN], color=COLOURS[0], alpha=0.8)
+        place = max(last, place * APART)
+        axes.annotate(one.study, (SEEN[-1], last), (SEEN[-1] + 0.4, place), va="center", fontsize="small")
+    axes.axhline(HALF, color="#666666", linewidth=1, linestyle="--")
+    axes.text(SEEN[0] + 0.1, HALF, "0.5 BLEU", ha="left", va="bottom", color="#666666")
+    axes.set(yscale="log", xlabel="seeds of each arm", ylabel="difference seen with 80 % power (BLEU)", xlim=(2, 20))
+    axes.set_yticks([0.25, 0.5, 1, 2, 4, 8], ["0.25", "0.5", "1", "2", "4", "8"])
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def write(reports: Mapping[str, Document]) -> Path:
+    """Write the page and its picture, and return its path."""
+    draw(sorted(_noises(reports), key=lambda one: one.sd), RESULTS / "seeds.png")
+    write_text(RESULTS / "seeds.md", page(reports))
+    return RESULTS / "seeds.md"
