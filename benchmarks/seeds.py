@@ -11,6 +11,7 @@ import numpy as np
 from ablab.files import COLOURS, read_json, write_text
 from ablab.judge.document import Document
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
+from ablab.text import duration
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -112,6 +113,7 @@ def page(reports: Mapping[str, Document]) -> str:
         "",
         "To choose the metric by this table is for the next study: in this one it would be a choice by the outcome.",
         "",
+        *_sequential(reports),
         *_machines(reports),
         "## Pairing by seed",
         "",
@@ -183,6 +185,35 @@ def _losses(reports: Mapping[str, Document]) -> str:
 
 TRANSLATION = ("test_bleu", "test_chrf", "valid_bleu", "test_loss", "valid_loss")
 LANGUAGE = ("test_bits_per_byte", "test_accuracy", "test_loss", "valid_loss")
+
+
+def _sequential(reports: Mapping[str, Document]) -> Iterator[str]:
+    """Yield a section on what studies saved that added seeds while claims were open."""
+    yield from ("## Looking after every seed", "")
+    yield (
+        "Studies with `seeds: {from: 3, to: 10}` look at their claims after every seed, and add one where a claim is "
+        "open and not hopeless. So clear cases are cheap, and what more seeds would not settle stops early. Machine "
+        "time is that of training and evaluation."
+    )
+    yield from ("", _row("study", "claims decided", "seeds of an arm", "runs", "machine time", "if fixed", "saved"))
+    yield _row("---", *["---:"] * 6)
+    for name, one in reports.items():
+        made = one.setup
+        if made is None or not made.fixed_runs or not made.runs:
+            continue
+        decided = sum(claim.outcome not in ("inconclusive", "not testable", "provisional") for claim in one.claims)
+        seeds = [arm.finished + arm.diverged for arm in one.arms]
+        spent = made.training_seconds + made.evaluation_seconds
+        yield _row(
+            f"[{name}]({name}/report.md)",
+            f"{decided} of {len(one.claims)}",
+            f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else str(seeds[0]),
+            f"{made.runs} of {made.fixed_runs}",
+            duration(spent),
+            duration(spent / made.runs * made.fixed_runs),
+            f"{100 * (1 - made.runs / made.fixed_runs):.0f} %",
+        )
+    yield ""
 
 
 def _machines(reports: Mapping[str, Document]) -> Iterator[str]:
