@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ablab.statistics.convergence import drift
 from ablab.statistics.interval import NotTestable
@@ -28,6 +29,22 @@ def test_a_straight_line_by_hand():
     result = drift([(range(0, 101, 5), [0.01 * s for s in range(0, 101, 5)])], threshold=0.1, higher_is_better=True)
     assert (result.state, result.points) == ("moving", 5)
     assert (result.improvement, result.low) == pytest.approx((0.2, 0.2))
+
+
+@pytest.mark.parametrize("points", [3, 4, 6, 9])
+def test_the_interval_of_one_curve_is_that_of_a_regression_and_of_several_that_of_their_rises(points):
+    rng = np.random.default_rng(points)
+    steps = np.concatenate([[0.0], np.linspace(80, 100, points)])
+    drawn = [rng.normal(size=points + 1) for _ in range(4)]
+    fits = [stats.linregress(steps[1:], values[1:]) for values in drawn]
+    one = drift([(steps, drawn[0])], threshold=1.0, higher_is_better=True)
+    half = stats.t.ppf(0.95, points - 2) * fits[0].stderr * 20
+    assert (one.low, one.high) == pytest.approx((fits[0].slope * 20 - half, fits[0].slope * 20 + half))
+    rises = [fit.slope * 20 for fit in fits]
+    every = drift([(steps, values) for values in drawn], threshold=1.0, higher_is_better=True)
+    assert (every.low, every.high) == pytest.approx(
+        stats.t.interval(0.9, 3, loc=np.mean(rises), scale=stats.sem(rises))
+    )
 
 
 def test_a_loss_improves_downwards():
