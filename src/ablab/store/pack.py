@@ -48,6 +48,8 @@ class Contents(BaseModel):
 
     def has(self, place: str) -> bool:
         """Return whether a file of the store is of what is packed."""
+        if "/tracking/" in place:
+            return False  # what waits for a tracker shows nothing that the report does not
         if place.startswith("runs/") and "/checkpoints/" in place:
             return self.weights and not place.endswith(".pt")
         return self.text or not any(fnmatch(place, shown) for shown in TEXT)
