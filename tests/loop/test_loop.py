@@ -102,6 +102,7 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert "nothing was run" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_change_whose_place_another_has_taken_is_not_compared_with_itself(folder, capsys):
     Path("train.py").write_text(TRAIN.replace("0.3 * (width > 8)", "0.3 * (width > 8) - 0.3 * (width > 20)"))
     for change in ("width=16", "lr=0.2", "width=32"):

@@ -106,6 +106,7 @@ def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
 
 
+@pytest.mark.slow
 def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_path):
     there = shutil.copytree(place, tmp_path / "store")
     code, out, _ = typed("experiment=labelled", f"outputs={there}", "resamples=1000")

@@ -98,6 +98,7 @@ def test_a_row_outside_its_range_is_seen():
     assert Row("t", "s", 3, "w", 0.10, 2000, None).kept
 
 
+@pytest.mark.slow
 def test_quick_mode_writes_all_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["calibration", "quick", str(tmp_path / "rows.json")])
     main()

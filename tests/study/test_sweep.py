@@ -173,6 +173,7 @@ def test_two_at_once_run_nothing_twice(tmp_path):
         assert (run.path / "log.txt").read_text().count("step      4") == 1
 
 
+@pytest.mark.slow
 def test_words_that_only_an_experiments_own_options_understand(tmp_path):
     """Hydra knows no data.train before the experiment has said data=text."""
     for name in ("train", "valid", "test"):

@@ -49,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_baseline_is_trained_at_other_lengths_and_claims_are_about_the_factor(folder, capsys):
     assert main(["train", "-m", "experiment=w", "hydra.launcher.jobs=4"]) == 0
     assert main(["report", "experiment=w"]) == 0

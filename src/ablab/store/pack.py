@@ -182,8 +182,9 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
 def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) -> Iterator[Path]:
     yield from _within(outputs / REGISTER)
     yield from _within(outputs / CLAIMS)
-    for registered in sorted(outputs.glob(REGISTRATIONS)):  # what other studies claimed about the same runs, if any
-        yield from _within(registered)
+    if any((folder / "registered.json").exists() for folder in folders):  # others may have claimed about the same runs
+        for registered in sorted(outputs.glob(REGISTRATIONS)):
+            yield from _within(registered)
     for folder in folders:
         yield from _within(folder)
     for run in runs:
