@@ -232,8 +232,8 @@ def _machines(reports: Mapping[str, Document]) -> Iterator[str]:
     least, most = np.abs(np.diff(apart)).min(), np.abs(np.diff(apart)).max()
     yield (
         f"{len(pairs)} runs were trained twice, with one recipe and seed, on processors that round otherwise. Their "
-        f"test BLEU differs by {least:.2f} to {most:.2f}. That is a standard deviation of {sd:.2f}, beside those of seeds "
-        "in the table above. A seed fixes a run on one machine; elsewhere it is one more run of the arm."
+        f"test BLEU differs by {least:.2f} to {most:.2f}. That is a standard deviation of {sd:.2f}, beside those of "
+        "seeds in the table above. A seed fixes a run on one machine; elsewhere it is one more run of the arm."
     )
     yield ""
 

@@ -207,7 +207,7 @@ def rm(arguments: Sequence[str]) -> int:
     if options.older is not None and given not in ([], ["where"]):
         raise UserError(f"older={options.older}: runs are named; allowed: alone, or with where=")
     if len(given) != 1 and options.older is None:
-        raise UserError("rm: say one of run=<id>, runs=<id>,<id>, and where='key=value'")
+        raise UserError("rm: say one of run=<id>, runs=<id>,<id>, where='key=value' and older=30d")
     if options.forever and options.undo:
         raise UserError("rm: forever=true deletes what undo=true would bring back; say one of them")
     store = open_store(options.outputs)

@@ -51,7 +51,7 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     if len(seeds) > 1 and selection.looks is None:
         said.append("arms have different seeds; differences are taken over the seeds that both have")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
-        said.append("smoke runs: every stage ran, on a sliver of data the scores mean nothing")
+        said.append("smoke runs: every stage ran, but on a sliver of data, so that the scores mean nothing")
     damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
     if damage:
         more = f"; and {len(damage) - MOST_NAMED} more" if len(damage) > MOST_NAMED else ""
