@@ -25,6 +25,7 @@ def test_it_ends_in_a_verdict_on_runs_that_hold(capsys):
     assert len(lines) == 2
     for line in lines:
         assert main(line.split()[1:]) == 0, line
+    assert "the scores are those that the programs gave" in capsys.readouterr().out, "a forest translates nothing"
 
 
 def test_a_second_time_it_reports_what_is_there(capsys):

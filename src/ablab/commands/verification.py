@@ -77,7 +77,7 @@ def faults_of(selection: SelectedArms, console: Console) -> list[str]:
 def verify_runs(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
     """Print the first broken link of each run, each mismatch of scores, and their numbers; return them for each run."""
     verified = _links(runs, console)
-    with_text = [run for run in runs if not has_no_texts(run.folder)]
+    with_text = [run for run in runs if not (has_no_texts(run.folder) and _is_of_texts(run.folder))]
     if len(with_text) < len(runs):
         of = f"of {len(runs) - len(with_text)} of {len(runs)} runs " if with_text else ""
         console.say(f"There are no translations {of}to score again: they were not packed")
@@ -85,6 +85,14 @@ def verify_runs(runs: Sequence[FinishedRun], console: Console) -> list[RunVerifi
         return verified
     again = dict(zip([run.run_id for run in with_text], _scored_again(with_text, console), strict=True))
     return [one.model_copy(update=again.get(one.run, {})) for one in verified]
+
+
+def _is_of_texts(folder: RunFolder) -> bool:
+    """Return whether a run was scored on texts, as far as can be read: a command gives its scores alone."""
+    try:
+        return any(one.references for one in folder.evaluations())
+    except UserError:
+        return True
 
 
 def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
