@@ -10,6 +10,7 @@ import numpy as np
 
 from ablab.files import COLOURS, read_json, write_text
 from ablab.judge.document import Document
+from ablab.report.plain_words import OPEN
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
 from ablab.text import duration
 
@@ -61,10 +62,27 @@ class Shared(NamedTuple):
 def page(reports: Mapping[str, Document]) -> str:
     """Return the page of these reports, by their names."""
     noises = sorted(_noises(reports), key=lambda one: one.sd)
-    placebo = {(rate["method"], rate["n"]): rate["rate"] for rate in read_json(PLACEBO)["rates"]}
+    sections = (_answer(reports, noises), _one_run(), _noise(noises), _metric(reports), _sequential(reports))
+    return "\n".join(
+        [line for each in (*sections, _twice(reports), _pairing(reports)) for line in (*each, "") if each] + WHAT_TO_DO
+    )
+
+
+WHAT_TO_DO = [
+    "## What to do",
+    "",
+    "1. Train three seeds of the baseline first. `ablab study` then says what the planned seeds can see.",
+    "2. Declare the difference that matters, and the metric, before the runs. Where a loss will do, it mostly sees "
+    "more.",
+    "3. Let seeds be added while claims are open (`seeds: {from: 3, to: 10}`): clear cases stop at three.",
+    "4. Report *inconclusive* as such, with the seeds that would decide it. A report of ablab says both.",
+    "",
+]
+
+
+def _answer(reports: Mapping[str, Document], noises: Sequence[Noise]) -> list[str]:
     middle, steady, wild = noises[len(noises) // 2], noises[0], noises[-1]
-    one_run, one_test = (placebo[way, 1] for way in ONE_RUN)
-    lines = [
+    return [
         "# How many seeds does an ablation need?",
         "",
         "![The difference in test BLEU that two arms must have to be seen, by seeds of each](seeds.png)",
@@ -76,25 +94,33 @@ def page(reports: Mapping[str, Document]) -> str:
         "",
         "All runs are small, and noise at other sizes is another: `ablab study` says what your own seeds can tell, "
         "before they are trained. This page is made of the reports by `make results`.",
-        "",
+    ]
+
+
+def _one_run() -> list[str]:
+    placebo = {(rate["method"], rate["n"]): rate["rate"] for rate in read_json(PLACEBO)["rates"]}
+    one_run, one_test = (100 * placebo[way, 1] for way in ONE_RUN)
+    return [
         "## One run each",
         "",
-        f"Two runs that differ by nothing but the seed are half a point of BLEU apart in {100 * one_run:.0f} % of the "
-        f"splits of [twelve runs](placebo.md), and a test over the sentences of the test set calls "
-        f"{100 * one_test:.0f} % of them different: it "
-        "knows the noise of the sentences, and not that of the seed. Whoever keeps the better of two runs at each "
-        "change ends with a gain out of nothing.",
-        "",
+        f"Two runs that differ by nothing but the seed are half a point of BLEU apart in {one_run:.0f} % of the splits "
+        f"of [twelve runs](placebo.md), and a test over the sentences of the test set calls {one_test:.0f} % of them "
+        "different: it knows the noise of the sentences, and not that of the seed. Whoever keeps the better of two "
+        "runs at each change ends with a gain out of nothing.",
+    ]
+
+
+def _noise(noises: Sequence[Noise]) -> list[str]:
+    return [
         "## The noise of a run, and what so many seeds see",
         "",
         "Two arms, nothing else; a difference is seen with a chance of 80 %, at a level of 5 %. A study with more arms "
         "borrows noise from them and needs fewer.",
         "",
-        _row("study", "runs", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"),
-        _row("---", *["---:"] * 6),
+        *_head("study", "runs", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"),
         *(
             _row(
-                f"[{one.study}]({one.study}/report.md)",
+                _linked(one.study),
                 str(one.runs),
                 f"{one.sd:.2f}",
                 *(f"{one.seen(n):.2f}" for n in COUNTS),
@@ -102,7 +128,11 @@ def page(reports: Mapping[str, Document]) -> str:
             )
             for one in noises
         ),
-        "",
+    ]
+
+
+def _metric(reports: Mapping[str, Document]) -> list[str]:
+    return [
         "## The metric",
         "",
         "How many times the noise of a run the arms of each study differ, by the score in which it is looked for: the "
@@ -112,37 +142,29 @@ def page(reports: Mapping[str, Document]) -> str:
         *_by_metric(reports),
         "",
         "To choose the metric by this table is for the next study: in this one it would be a choice by the outcome.",
-        "",
-        *_sequential(reports),
-        *_machines(reports),
+    ]
+
+
+def _pairing(reports: Mapping[str, Document]) -> list[str]:
+    return [
         "## Pairing by seed",
         "",
         "Arms of one seed share their initial weights and their batches, as far as they have the same parameters. If "
         "that made their scores alike, a paired test would need fewer seeds. In translation it hardly does; in the "
-        "small language models it can. So arms are compared with the noise of all of them (the moderated test) "
-        "unless a study declares `error: paired`.",
+        "small language models it can. So arms are compared with the noise of all of them (the moderated test), unless "
+        "a study declares `error: paired` or adds seeds, whose looks are at pairs.",
         "",
-        _row("study", "correlation of scores", "of validation losses", "pairs of arms"),
-        _row("---", *["---:"] * 3),
+        *_head("study", "correlation of scores", "of validation losses", "pairs of arms"),
         *(
             _row(
-                f"[{one.study}]({one.study}/report.md)",
+                _linked(one.study),
                 f"{one.score:+.2f}",
                 "" if one.loss is None else f"{one.loss:+.2f}",
                 str(one.pairs),
             )
             for one in sorted(_shared(reports), key=lambda one: -one.score)
         ),
-        "",
-        "## What to do",
-        "",
-        "1. Train three seeds of the baseline first. `ablab study` then says what the planned seeds can see.",
-        "2. Declare the difference that matters, and the metric, before the runs. Where a loss will do, it mostly sees "
-        "more.",
-        "3. Let seeds be added while claims are open (`seeds: {from: 3, to: 10}`): clear cases stop at three.",
-        "4. Report *inconclusive* as such, with the seeds that would decide it. A report of ablab says both.",
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
@@ -161,11 +183,10 @@ def _by_metric(reports: Mapping[str, Document]) -> Iterator[str]:
     titles = {line.metric: line.title for one in reports.values() for line in one.metrics}
     for metrics in (TRANSLATION, LANGUAGE):
         yield from ([""] if metrics is LANGUAGE else [])
-        yield _row("study", *(titles[metric] for metric in metrics))
-        yield _row("---", *["---:"] * len(metrics))
+        yield from _head("study", *(titles[metric] for metric in metrics))
         for study, of in _ratios(reports).items():
             if metrics[0] in of:
-                yield _row(f"[{study}]({study}/report.md)", *(f"{of[metric]:.1f}" for metric in metrics))
+                yield _row(_linked(study), *(f"{of[metric]:.1f}" for metric in metrics))
 
 
 def _ratios(reports: Mapping[str, Document]) -> dict[str, dict[str, float]]:
@@ -195,17 +216,17 @@ def _sequential(reports: Mapping[str, Document]) -> Iterator[str]:
         "open and not hopeless. So clear cases are cheap, and what more seeds would not settle stops early. Machine "
         "time is that of training and evaluation."
     )
-    yield from ("", _row("study", "claims decided", "seeds of an arm", "runs", "machine time", "if fixed", "saved"))
-    yield _row("---", *["---:"] * 6)
+    yield ""
+    yield from _head("study", "claims decided", "seeds of an arm", "runs", "machine time", "if fixed", "saved")
     for name, one in reports.items():
         made = one.setup
         if made is None or not made.fixed_runs or not made.runs:
             continue
-        decided = sum(claim.outcome not in ("inconclusive", "not testable", "provisional") for claim in one.claims)
+        decided = sum(claim.outcome not in OPEN for claim in one.claims)
         seeds = [arm.finished + arm.diverged for arm in one.arms]
         spent = made.training_seconds + made.evaluation_seconds
         yield _row(
-            f"[{name}]({name}/report.md)",
+            _linked(name),
             f"{decided} of {len(one.claims)}",
             f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else str(seeds[0]),
             f"{made.runs} of {made.fixed_runs}",
@@ -213,29 +234,27 @@ def _sequential(reports: Mapping[str, Document]) -> Iterator[str]:
             duration(spent / made.runs * made.fixed_runs),
             f"{100 * (1 - made.runs / made.fixed_runs):.0f} %",
         )
-    yield ""
 
 
-def _machines(reports: Mapping[str, Document]) -> Iterator[str]:
-    """Yield a section on runs of one recipe and seed that were trained on several machines."""
-    scores: dict[str, dict[float, str]] = {}
-    for name, one in reports.items():
-        for run in (run for arm in one.arms for run in arm.runs if one.metric == "test_bleu"):
-            if run.score is not None:
-                scores.setdefault(run.run_id, {})[round(run.score, 6)] = name
-    pairs = [list(found) for found in scores.values() if len(found) == 2]
-    if len(pairs) < 3:
-        return
-    apart = np.array(pairs)
-    sd = float(np.sqrt(np.mean(np.diff(apart) ** 2) / 2))
-    yield from ("## One seed, two machines", "")
-    least, most = np.abs(np.diff(apart)).min(), np.abs(np.diff(apart)).max()
-    yield (
-        f"{len(pairs)} runs were trained twice, with one recipe and seed, on processors that round otherwise. Their "
-        f"test BLEU differs by {least:.2f} to {most:.2f}. That is a standard deviation of {sd:.2f}, beside those of "
-        "seeds in the table above. A seed fixes a run on one machine; elsewhere it is one more run of the arm."
-    )
-    yield ""
+def _twice(reports: Mapping[str, Document]) -> list[str]:
+    """Return a section on runs of one recipe and seed that were trained twice; nothing without some of them."""
+    scores: dict[str, set[float]] = {}
+    for run in (run for one in reports.values() if one.metric == "test_bleu" for arm in one.arms for run in arm.runs):
+        if run.score is not None:
+            scores.setdefault(run.run_id, set()).add(round(run.score, 6))
+    apart = [max(found) - min(found) for found in scores.values() if len(found) == 2]
+    if len(apart) < 3:
+        return []
+    sd = float(np.sqrt(np.mean(np.square(apart)) / 2))
+    return [
+        "## One seed, trained twice",
+        "",
+        f"{len(apart)} runs were trained twice, with one recipe and seed, on two machines and by two versions of the "
+        "code, both of SCHEMA 2, under which equal recipes give equal numbers apart from rounding. Their test BLEU "
+        f"differs by {min(apart):.2f} to {max(apart):.2f}. "
+        f"That is a standard deviation of {sd:.2f}, beside those of seeds in the table above. A seed fixes a run on "
+        "one machine and under one version; elsewhere it is one more run of the arm.",
+    ]
 
 
 def _shared(reports: Mapping[str, Document]) -> Iterator[Shared]:
@@ -263,6 +282,15 @@ def _correlation(document: Document, key: str) -> tuple[float | None, int]:
         return None, 0
     spread = sum(float(np.sqrt(each[0, 0] * each[1, 1])) for each in found)
     return sum(float(each[0, 1]) for each in found) / spread, len(found)
+
+
+def _head(*cells: str) -> Iterator[str]:
+    """Yield the head of a table whose first column holds words, and the others figures."""
+    yield from (_row(*cells), _row("---", *["---:"] * (len(cells) - 1)))
+
+
+def _linked(study: str) -> str:
+    return f"[{study}]({study}/report.md)"
 
 
 def _row(*cells: str) -> str:

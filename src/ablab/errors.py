@@ -103,10 +103,11 @@ def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> 
     # Of very many, those that are most like it, rather than a line that nobody reads.
     shown = names if len(names) <= 60 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
     others = f", and {len(names) - len(shown)} others" if len(shown) < len(names) else ""
-    return f"allowed: {', '.join(shown)}{others}{_hint(given, names, likeness)}"
+    return f"allowed: {', '.join(shown)}{others}{hint(given, names, likeness)}"
 
 
-def _hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:
+def hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:
+    """Return `; did you mean b?` with the name that is most like it; empty where none is near enough."""
     near = [] if _is_number(given) else get_close_matches(str(given), names, n=1, cutoff=likeness)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -141,14 +142,14 @@ def first_error(
     if detail["type"] == "missing":
         return f"{key}: missing; the YAML file must set it"
     if detail["type"] == "extra_forbidden":
-        near = _hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
+        near = hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
         return f"{key}={_short(detail['input'])}: no such key for this option{near}"
     if detail["type"] in ("dict_type", "mapping_type"):
         message = "names with values, such as {name: value}"
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else _short(detail["input"])
-    hint = _hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
-    return f"{key}={given}: {allowed}{hint}"
+    near = hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
+    return f"{key}={given}: {allowed}{near}"
 
 
 ABSENT = object()

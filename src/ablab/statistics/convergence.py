@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -72,7 +72,12 @@ def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, 
 
 def validations_at_the_end(every: int, last: int) -> int:
     """Return how many validations the last fifth of training has, if one comes every so many steps and at the end."""
-    return sum(step >= (1 - LAST) * last * (1 - 1e-12) for step in {*range(every, last + 1, every), last})
+    return sum(_is_late(step, last) for step in {*range(every, last + 1, every), last})
+
+
+def _is_late(step: Any, last: float) -> Any:
+    """Return whether steps lie in the last fifth, up to rounding."""
+    return step >= (1 - LAST) * last * (1 - 1e-12)
 
 
 def _state(
@@ -90,7 +95,7 @@ def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floa
         raise ValueError(f"one score for each step, got shapes {at.shape} and {scores.shape}.")
     if not (np.isfinite(at).all() and np.isfinite(scores).all() and (np.diff(at) > 0).all()):
         raise ValueError("steps must increase, and scores must be finite.")
-    last = at >= (1 - LAST) * at[-1] * (1 - 1e-12) if at.size else np.zeros(0, dtype=bool)
+    last = _is_late(at, at[-1]) if at.size else np.zeros(0, dtype=bool)
     if last.sum() < 2:
         raise NotTestable(f"{TWO_VALIDATIONS}, not {last.sum()}")
     return at[last], scores[last]

@@ -1,7 +1,6 @@
 """The format of experiments/<name>.yaml, and its reading: a question, and the runs that are to answer it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -25,7 +24,7 @@ from pydantic import (
 from ablab.code.folders import part_folders, shipped_experiments
 from ablab.config.keys import text_of
 from ablab.config.plain_yaml import read_mapping, take_for_text
-from ablab.errors import UserError, choices, first_error
+from ablab.errors import UserError, choices, first_error, hint
 from ablab.fields import alternatives
 from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
@@ -286,9 +285,7 @@ def _choices(name: str) -> str:
     own = {file.stem for folder in _folders()[:-1] for file in folder.glob("*.yaml")}
     if not own:
         return choices(name, names())
-    near = get_close_matches(name, names(), n=1)
-    others = f"and {len(set(names()) - own)} that come with ablab"
-    return f"allowed: {', '.join(sorted(own))}, {others}{f'; did you mean {near[0]}?' if near else ''}"
+    return f"allowed: {', '.join(sorted(own))}, and {len({*names()} - own)} that come with ablab{hint(name, names())}"
 
 
 def is_there(name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ablab.errors import UserError, choices, first_error
+from ablab.errors import UserError, choices, first_error, hint
 from ablab.fields import Group
 
 PLATFORM, TRANSLATION = "ablab.commands", "ablab.transformer.translation.verbs"
@@ -109,9 +109,9 @@ def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
         if "run" in kind.model_fields and RUN_ID.fullmatch(argument):
             raise UserError(f"{argument}: a value without its key; did you mean run={argument}?")
         if key not in kind.model_fields:
-            allowed = choices(key, kind.model_fields)
-            meant = f"; a condition is typed where='{argument}'" if "where" in kind.model_fields and equals else ""
-            raise UserError(f"{argument}: no such key; {allowed}{meant * ('did you mean' not in allowed)}")
+            is_condition = "where" in kind.model_fields and equals and not hint(key, [*kind.model_fields])
+            meant = f"; a condition is typed where='{argument}'" if is_condition else ""
+            raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}{meant}")
         if not equals:
             raise UserError(f"{key}: no value; allowed: {key}=<value>")
         words[key] = value
