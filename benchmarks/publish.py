@@ -64,12 +64,8 @@ def judged(rows: Path, folder: Path) -> Path:
     selection = of_study(define((f"experiment={name}", f"outputs={spelled('outputs', str(folder))}")))
     content = document_of(checked(selection), RESAMPLES).model_dump()
     before = read_json(rows.parent / "report.json")
-    not_compared = {
-        "made",
-        "labels",
-        "differing",
-        "artefacts",
-    }  # its time, and what is made or left out on the way here
+    # The time of the report, and what is made or left out on the way here.
+    not_compared = {"made", "labels", "differing", "artefacts"}
     if all(content[key] == before.get(key) for key in content.keys() - not_compared):
         content["made"] = before["made"]
     selection.folder.mkdir(parents=True)
