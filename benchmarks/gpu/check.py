@@ -3,11 +3,14 @@
     python -m benchmarks.gpu.check [device=gpu] [only=arms,resume] [steps=20] [jobs=1]
 
 Each line types ablab's own commands in a store of its own, on the device and on the CPU, with dropout off, and compares
-what the runs left. `jobs`: commands at a time, each with one thread. `device=cpu` compares the CPU with itself, where
-everything must hold. Exit code 1 if anything does not. Results of a GPU are written with the machine and the commit.
+what the runs left. Commands are forked from a process that has imported what they import, which takes longer than most
+of them; sweeps and what is killed start as they are typed. `jobs`: commands at a time, each with one thread.
+`device=cpu` compares the CPU with itself, where everything must hold. Exit code 1 if anything does not. Results of a
+GPU are written with the machine and the commit.
 """
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -23,6 +26,7 @@ from typing import NamedTuple
 
 import torch
 
+from ablab.commands.cli import main as command_line
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.text import aligned
@@ -80,6 +84,26 @@ class FailedError(Exception):
     """A command that should have worked."""
 
 
+FORKED = multiprocessing.get_context("forkserver")
+IMPORTED = [
+    *("pytorch_lightning", "sacrebleu", "ablab.commands.cli", "benchmarks.speed.machine"),
+    *("ablab.transformer.translation.training", "ablab.transformer.translation.evaluate"),
+    "ablab.transformer.language_model.training",
+]
+
+
+def _forked(words: list[str], given: Path, out: Path, errors: Path) -> None:
+    """Be the command `ablab` with these words, its streams in files."""
+    os.chdir(ROOT)
+    for stream, (path, flags) in enumerate(((given, os.O_RDONLY), (out, WRITTEN), (errors, WRITTEN))):
+        os.dup2(os.open(path, flags, 0o600), stream)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(stream, mode) for stream, mode in enumerate("rww"))
+    sys.exit(command_line(words))
+
+
+WRITTEN = os.O_WRONLY | os.O_CREAT
+
+
 class Bench:
     """Types commands on the device or on the CPU, each in a store of its own."""
 
@@ -94,6 +118,13 @@ class Bench:
         usual = () if words[: len(LANGUAGE_MODEL)] == LANGUAGE_MODEL else LINE
         return [sys.executable, "-m", "ablab", "train", *usual, self.length, *places, *words, f"outputs={store}"]
 
+    def start(self, command: list[str]) -> None:
+        """Run a command as it is typed; FailedError if it fails."""
+        with self._places:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT)
+        if done.returncode:
+            raise FailedError((done.stderr.strip().splitlines() or ["no word"])[-1])
+
     def new_store(self) -> Path:
         return self.folder / str(next(self._count))
 
@@ -104,16 +135,20 @@ class Bench:
         (found,) = all_runs(store)
         return found
 
-    def run(self, command: list[str], *, fails: bool = False, typed: str | None = None) -> str:
+    def run(self, command: list[str], *, fails: bool = False, typed: str = "") -> str:
         """Return what a command prints; FailedError if it fails. With `fails` it must, and its errors are returned."""
-        given = {"input": typed} if typed is not None else {"stdin": subprocess.DEVNULL}
+        place = self.new_store()
+        place.mkdir()
+        given, out, errors = (place / name for name in ("given", "out", "errors"))
+        given.write_text(typed)
         with self._places:
-            done = subprocess.run(
-                command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT, **given
-            )
-        if bool(done.returncode) != fails:
-            raise FailedError((done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[-1])
-        return done.stdout + done.stderr * fails
+            process = FORKED.Process(target=_forked, args=(command[3:], given, out, errors))
+            process.start()
+            process.join()
+        if bool(process.exitcode) != fails:
+            said = errors.read_text().strip().splitlines() or out.read_text().strip().splitlines()
+            raise FailedError((said or ["no word"])[-1])
+        return out.read_text() + errors.read_text() * fails
 
 
 def environment() -> dict[str, str]:
@@ -214,7 +249,7 @@ def processes(bench: Bench) -> Iterator[Found]:
     store = bench.new_store()
     line = bench.line("pruning=none", "seed=1,2", "hydra.launcher.jobs=2", device=bench.device, store=store)
     per_device = ["hydra.launcher.per_gpu=2"] if bench.device == "gpu" else []
-    bench.run([*line[:4], "-m", *line[4:], *per_device])
+    bench.start([*line[:4], "-m", *line[4:], *per_device])
     alone = [bench.train(f"seed={seed}") for seed in (1, 2)]
     by_seed = {folder.run_id: folder for folder in all_runs(store)}
     difference = max(apart(by_seed[one.run_id], one) for one in alone)
@@ -255,6 +290,8 @@ def main() -> int:
             print(f"{'holds' if one.holds else 'FAILS'}  {one.check}: {one.figure}", flush=True)
 
     asked = options["only"].split(",")
+    os.environ.update(environment())
+    FORKED.set_forkserver_preload(IMPORTED)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options["device"], int(options["steps"]), Path(folder), int(options["jobs"]))
         with ThreadPoolExecutor(len(CHECKS)) as pool:

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
-from benchmarks.speed.peers.plain import BOS, PAD, PLACE, train
+from benchmarks.speed.peers.plain import BOS, PAD, PLACE, Model, train
 from benchmarks.speed.task import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, VOCAB
 
 
-def main() -> None:
-    """One measurement."""
-    torch.manual_seed(1)
+def build() -> tuple[Model, list[Tensor]]:
+    """The model as a map from padded ids to logits, and what is trained of it."""
     config = MarianConfig(
         vocab_size=VOCAB,
         d_model=D_MODEL,
@@ -38,12 +38,20 @@ def main() -> None:
     )
     model = MarianMTModel(config).train().to(PLACE)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    folder, steps, precision = sys.argv[1:]
 
-    def logits(src: torch.Tensor, tgt: torch.Tensor) -> torch.Tensor:
+    def logits(src: Tensor, tgt: Tensor) -> Tensor:
         mask = (src != PAD).long()
-        return model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt, use_cache=False).logits
+        found: Tensor = model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt, use_cache=False).logits
+        return found
 
+    return logits, parameters
+
+
+def main() -> None:
+    """One measurement."""
+    torch.manual_seed(1)
+    folder, steps, precision = sys.argv[1:]
+    logits, parameters = build()
     train(logits, parameters, Path(folder), int(steps), bf16=precision == "bf16")
 
 

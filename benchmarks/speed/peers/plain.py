@@ -43,35 +43,50 @@ def batches(src: list[np.ndarray], tgt: list[np.ndarray]) -> Iterator[tuple[Tens
             yield _padded([src[i] for i in rows]), torch.cat([begin, labels[:, :-1]], dim=1), labels
 
 
-def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, bf16: bool) -> None:
-    """Prints target tokens per second of every LOOK steps but for the first, and when it began, as one JSON line."""
-    optimizer = torch.optim.Adam(parameters, lr=PEAK_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    rates, tokens, began = [], 0, time.perf_counter()
-    data = batches(sentences(folder, "train.src"), sentences(folder, "train.tgt"))
-    first_step = 0.0
-    for step in range(1, steps + 1):
-        batch = next(data)
-        tokens += int((batch[2] != PAD).sum())
+class Loop:
+    """Training of a model, step by step."""
+
+    def __init__(self, model: Model, parameters: list[Tensor], folder: Path, *, bf16: bool) -> None:
+        self.model, self.parameters, self.bf16 = model, parameters, bf16
+        self.optimizer = torch.optim.Adam(parameters, lr=PEAK_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.data = batches(sentences(folder, "train.src"), sentences(folder, "train.tgt"))
+        self.steps, self.began = 0, 0.0
+
+    def step(self) -> tuple[int, Tensor]:
+        """Take one step; return its target tokens and its loss."""
+        self.steps += 1
+        batch = next(self.data)
+        self.began = self.began or time.time()
+        tokens = int((batch[2] != PAD).sum())
         src, tgt, labels = (
             each.pin_memory().to(PLACE, non_blocking=True) if DEVICE == "gpu" else each for each in batch
         )
-        first_step = first_step or time.time()
-        for group in optimizer.param_groups:
-            group["lr"] = PEAK_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)
-        with torch.autocast(PLACE.type, dtype=torch.bfloat16, enabled=bf16):
-            logits = model(src, tgt)
+        for group in self.optimizer.param_groups:
+            group["lr"] = PEAK_RATE * min(self.steps / WARMUP, (WARMUP / self.steps) ** 0.5)
+        with torch.autocast(PLACE.type, dtype=torch.bfloat16, enabled=self.bf16):
+            logits = self.model(src, tgt)
             loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
-        optimizer.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimizer.step()
+        return tokens, loss.detach()
+
+
+def train(model: Model, parameters: list[Tensor], folder: Path, steps: int, *, bf16: bool) -> None:
+    """Prints target tokens per second of every LOOK steps but for the first, and when it began, as one JSON line."""
+    began = time.perf_counter()
+    loop, rates, tokens = Loop(model, parameters, folder, bf16=bf16), [], 0
+    for step in range(1, steps + 1):
+        count, loss = loop.step()
+        tokens += count
         if step % LOOK == 0:
             if DEVICE == "gpu":
                 torch.cuda.synchronize()
             now = time.perf_counter()
             rates.append(tokens / (now - began))
             tokens, began = 0, now
-    print(json.dumps({"tokens_per_second": rates[1:], "loss": float(loss), "first_step": first_step}))
+    print(json.dumps({"tokens_per_second": rates[1:], "loss": float(loss), "first_step": loop.began}))
 
 
 def _padded(rows: list[np.ndarray]) -> Tensor:
