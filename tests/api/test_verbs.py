@@ -123,7 +123,7 @@ def test_a_run_is_set_aside_whole_then_erased_and_the_register_stays_true(place,
     assert ids[0] in chain.ended
     assert main(["verify", f"run={ids[2]}"]) in (0, 1)
     notes = ablab.open("outputs").study("tried.yaml").document.notes
-    assert f"runs that had ended were set aside (rerun): {ids[0]}" in notes
+    assert f"runs that had ended were set aside (rerun or rm): {ids[0]}" in notes
 
 
 def test_what_was_set_aside_comes_back_as_it_was(place, ids, capsys):

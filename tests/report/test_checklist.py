@@ -74,3 +74,21 @@ def test_searched_settings_stand_with_their_bounds(tmp_path):
     searched = of_study(define((f"experiment={tmp_path / 'x.yaml'}", f"outputs={tmp_path}"))).searched
     assert searched[0] == "optim.lr: 0.001, 0.002."
     assert "chosen among 2 values on validation loss, with seeds 101" in searched[1]
+
+
+def test_of_a_program_nothing_is_said_that_its_records_do_not_hold(document):
+    """No parameters, tokens or selection: a command tells scores alone."""
+    made = document.setup
+    settings, varied = (
+        {key: value for key, value in values.items() if not key.startswith("training.")}
+        for values in (made.settings, made.varied)
+    )
+    told = made.model_copy(
+        update={"parameters": [0, 0], "tokens": 0, "settings": settings, "varied": varied, "versions": {"torch": "2"}}
+    )
+    said = dict(facts(document.model_copy(update={"setup": told})))
+    for topic in ("Parameters", "Selection"):
+        assert said[topic].startswith(FILL)
+    assert "tokens" not in said["Compute"]
+    assert said["Software"].startswith("ablab ran beside")
+    assert said["Software"].endswith(f"torch 2. {FILL} what the program itself used.")

@@ -253,7 +253,7 @@ def test_runs_that_are_given_up_set_aside_or_made_again_are_named(place, verifie
     fill((place.words[0],), ERRORS, outputs=place.outputs, missing={(arm, 4) for arm in ERRORS})
     said = (
         "2 runs were given up on 20",
-        f"runs that had ended were set aside (rerun) and trained again: {place.folder(0).run_id}",
+        f"runs that had ended were set aside (rerun or rm) and trained again: {place.folder(0).run_id}",
         f"runs that had ended were deleted and trained again: {place.folder(1).run_id}",
     )
     for words in (place.words, (packed(place),)):

@@ -239,9 +239,9 @@ def test_an_ad_hoc_report_tells_of_its_runs_too(place):
 def test_a_rerun_is_said_for_what_it_is(place):
     folder = place.folder()
     folder.set_aside()
-    assert place.report() == [f"runs that had ended were set aside (rerun): {folder.run_id}"]
+    assert place.report() == [f"runs that had ended were set aside (rerun or rm): {folder.run_id}"]
     place.launch()
-    assert place.report() == [f"runs that had ended were set aside (rerun) and trained again: {folder.run_id}"]
+    assert place.report() == [f"runs that had ended were set aside (rerun or rm) and trained again: {folder.run_id}"]
 
 
 def test_a_move_whose_entry_was_killed_is_no_deletion(place, monkeypatch):
@@ -249,7 +249,9 @@ def test_a_move_whose_entry_was_killed_is_no_deletion(place, monkeypatch):
         patch.setattr("ablab.store.run_folder.Register.append", lambda *_, **__: None)
         place.folder().set_aside()
     place.launch()
-    assert place.report() == [f"runs that had ended were set aside (rerun) and trained again: {place.folder().run_id}"]
+    assert place.report() == [
+        f"runs that had ended were set aside (rerun or rm) and trained again: {place.folder().run_id}"
+    ]
 
 
 def test_legitimate_use_has_no_flaw(tmp_path):

@@ -72,7 +72,9 @@ def test_validations_of_the_last_fifth_are_counted_before_training(tmp_path, eve
 )
 def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, monkeypatch):
     """Four cells have twice the variance of two, and twice the degrees of freedom."""
-    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}
+    )
     path = tmp_path / "factorial.yaml"
     text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
         "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
@@ -84,7 +86,9 @@ def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, 
 
 
 def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}
+    )
     claims = [
         "{arm: layerdrop=0.1, expect: not_worse, margin: 0.1}",
         "{arm: layerdrop=0.1, expect: not_worse, margin: 3}",
@@ -99,14 +103,18 @@ def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
 @pytest.mark.parametrize("expect", ["greater", "less", "equal", "not_worse"])
 def test_runs_that_score_alike_tell_no_noise(tmp_path, monkeypatch, expect):
     """As smoke runs on real text do, whose BLEU is 0.00 under each seed."""
-    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.0, 2, "x")})
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.0, 2, "runs")}
+    )
     ((said, hopeless),) = words_of(declared(tmp_path, [f"{{arm: layerdrop=0.1, expect: {expect}, margin: 0.5}}"]))
-    assert said == "noise unknown: in each arm, the 2 runs of x score alike"
+    assert said == "noise unknown: in each arm, the 2 runs score alike"
     assert not hopeless
 
 
 def test_secondary_claims_take_nothing_from_the_primary(tmp_path, monkeypatch):
-    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "x")})
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}
+    )
     claims = ["{arm: layerdrop=0.1, expect: greater}", "{arm: layerdrop=0.2, expect: greater, secondary: true}"]
     alone = words_of(declared(tmp_path, claims[:1], name="alone"))
     assert words_of(declared(tmp_path, claims)) == alone * 2
@@ -187,7 +195,7 @@ def test_the_noise_is_that_of_the_runs_that_are_there(known):
     words, scores = known
     noise = bleu_noise(words)
     assert noise.runs == 8
-    assert noise.origin == "this study"
+    assert noise.origin == "runs of this study"
     assert noise.sd == pytest.approx(np.mean([np.var(values, ddof=1) for values in scores.values()]) ** 0.5)
 
 
@@ -240,7 +248,9 @@ def test_pairs_are_planned_for_where_pairs_decide(known, tmp_path):
 
 def test_a_claim_that_only_an_absurd_difference_could_settle_is_hopeless(known, monkeypatch):
     words, _ = known
-    monkeypatch.setattr("ablab.judge.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "this study")})
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda *_: {"test_bleu": Noise(9.0, 8, "runs of this study")}
+    )
     (greater, noisy), _ = words_of(words)
     assert noisy
     assert "its margin of 3 takes 173 seeds" in greater

@@ -158,7 +158,7 @@ def diff(arguments: Sequence[str]) -> int:
 
 
 def _say(found: RunDifference, measured: Scores, console: Console) -> None:
-    parts = (("recipe", found.recipe), ("no part of the recipe", found.elsewhere), ("scores", found.scores))
+    parts = (("recipe", found.recipe), ("outside the recipe", found.elsewhere), ("scores", found.scores))
     for title, pairs in parts:
         rows = [[title, found.first, found.second, "" if title != "scores" else "difference"]]
         rows += [_row(pair, measured.get(pair.key)) for pair in pairs]

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +125,15 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, si
 
 
 def table_of(listed: Sequence[Listed], columns: Sequence[str], settings: Mapping[str, Run]) -> Rows:
-    """Return a table with these columns; fields of the configuration are read from the runs, by their ids."""
+    """Return a table with these columns; what else a condition can name is read from the runs, by their ids."""
     rows = []
     for one in listed:
         cells = one.cells
         if AGE in columns and one.ended is not None:
             cells = {**cells, AGE: age(one.ended)}
         if not set(columns) <= set(cells) and one.damage is None:
-            cells = {**settings[one.id].settings, **cells}
+            run = settings[one.id]
+            cells = {**run.values, **run.settings, **cells}
         rows.append({column: cells.get(column) for column in columns})
     return Rows(rows)
 
@@ -170,7 +172,7 @@ def ls(arguments: Sequence[str]) -> int:
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
-        fields = {key for run in found if run.damage is None for key in run.settings}
+        fields = {key for run in found if run.damage is None for key in chain(run.settings, run.values)}
         check_columns(columns, listed.runs, f"columns={options.columns}", [AGE, *fields, *known])
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)

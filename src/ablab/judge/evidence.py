@@ -102,12 +102,16 @@ def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
 
 
+def is_smoke(run: ArmRun) -> bool:
+    """Return whether the run was a trial, whose scores mean nothing."""
+    return run.record is not None and bool(run.record.config.get("smoke"))
+
+
 def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
     limited = [run for run in arm.finished if run.record is not None and run.record.time_limited]
     if limited:
         raise NotTestable(f"{arm.name}: training ended by the clock, so that scores depend on the machine")
-    smoke = [run for run in arm.finished if run.record is not None and run.record.config.get("smoke")]
-    if smoke:
+    if any(map(is_smoke, arm.finished)):
         raise NotTestable("smoke runs: their scores mean nothing")
     if not arm.finished:
         raise NotTestable(f"{arm.name} has no finished run")

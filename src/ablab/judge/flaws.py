@@ -26,7 +26,7 @@ FROM_ELSEWHERE = "came from elsewhere, or the end of the register was cut"
 
 NO_REGISTER = "the store has no register: it is older than registers, or its register was deleted"
 OLDER = "the study was registered before the register began"
-SET_ASIDE = "runs that had ended were set aside (rerun)"
+SET_ASIDE = "runs that had ended were set aside (rerun or rm)"
 DELETED = "runs that had ended were deleted and trained again"
 REMADE = "results were deleted and made again"
 

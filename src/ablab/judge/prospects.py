@@ -69,7 +69,7 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
         if record is not None:
             own[cell.arm].append(ScoredRun(folder, record, index.evaluation(folder, cell.planned.evaluation_id)))
     scores = {metric: study.task.scores[metric] for metric in metrics}
-    found = {metric: _pooled(own.values(), score, "this study", usual) for metric, score in scores.items()}
+    found = {metric: _pooled(own.values(), score, "runs of this study", usual) for metric, score in scores.items()}
     if None in found.values():
         alike = _like_runs(study)
         found = {
@@ -166,7 +166,7 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
     if not noise.sd:
-        return Prospect(claim, f"noise unknown: in each arm, the {noise.runs} runs of {noise.origin} score alike")
+        return Prospect(claim, f"noise unknown: in each arm, the {noise.runs} {noise.origin} score alike")
     return _from_noise(study, claim, noise, level)
 
 
@@ -228,7 +228,7 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     seeds, score = len(study.seeds), study.task.scores[claim.metric]
     layout = _layout(study, claim)
     error, df = layout.precision(noise.sd, seeds)
-    shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} runs of {noise.origin})"
+    shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} {noise.origin})"
     if claim.expect in BOUNDED:
         chance = POWERS[claim.expect](claim.margin, error, df, level)
         is_hopeless = chance < POOR

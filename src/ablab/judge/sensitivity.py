@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.errors import UserError
 from ablab.judge.document import MetricLine
-from ablab.judge.evidence import are_comparable, by_scale, off_scale
+from ablab.judge.evidence import are_comparable, by_scale, is_smoke, off_scale
 from ablab.judge.metrics import Measure
 from ablab.judge.prospects import ALPHA
 from ablab.judge.runs import ArmRuns
@@ -20,8 +20,13 @@ from ablab.statistics.student import Floats
 
 
 def metric_lines(selection: SelectedArms) -> list[MetricLine]:
-    """Return a line per score of quality, all over the same arms, the best first; empty without two such arms."""
+    """Return a line per score of quality, all over the same arms, the best first.
+
+    Empty without two such arms, and of smoke runs.
+    """
     arms = _whole(selection)
+    if any(is_smoke(run) for arm in arms for run in arm.finished):
+        return []
     names = _needed(selection, arms)
     lines = [line for name in names if (line := _line(selection, name, arms)) is not None]
     return sorted(lines, key=lambda line: -line.f)

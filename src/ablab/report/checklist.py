@@ -73,16 +73,23 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
 
 def _parameters(made: Setup) -> str:
     low, high = made.parameters
+    if not high:
+        return f"{FILL} sizes of the models; no record holds them."
     return f"{low:,} in every model." if low == high else f"{low:,} to {high:,}, by arm (report.html, table of arms)."
 
 
 def _compute(made: Setup, nouns: Nouns) -> str:
+    if made.tokens:
+        spent = (
+            f"{made.training_seconds / 3600:,.1f} device hours of training with validation over "
+            f"{how_many(made.runs, 'run')}, "
+            f"{made.tokens:,} {nouns.tokens}, and {duration(made.evaluation_seconds)} of evaluation"
+        )
+    else:
+        spent = f"{duration(made.training_seconds)} of the program over {how_many(made.runs, 'run')}"
     return (
-        f"{made.training_seconds / 3600:,.1f} device hours of training with validation over "
-        f"{how_many(made.runs, 'run')}, "
-        f"{made.tokens:,} {nouns.tokens}, and {duration(made.evaluation_seconds)} of evaluation; at most "
-        f"{made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed attempts and "
-        "experiments that are not in this report."
+        f"{spent}; at most {made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed "
+        "attempts and experiments that are not in this report."
     )
 
 
@@ -140,7 +147,10 @@ def _search(made: Setup) -> str:
 
 
 def _selection(document: Document) -> str:
-    settings = {} if document.setup is None else document.setup.settings
+    made = document.setup
+    settings = {} if made is None else made.settings
+    if made is not None and "training.select" not in {**settings, **made.varied}:
+        return f"{FILL} how the program chose its weights, and how often it met the test set; no record holds it."
     chosen = f"`training.select={settings['training.select']}`" if "training.select" in settings else "as varied above"
     return f"Weights by validation ({chosen}), never by the test set, which each model met once per evaluation."
 
@@ -148,6 +158,8 @@ def _selection(document: Document) -> str:
 def _software(made: Setup) -> str:
     versions = {"python": made.python, **made.versions}
     said = ", ".join(f"{name} {' and '.join(found)}" for name, found in versions.items() if found)
+    if said and not made.tokens:
+        return f"ablab ran beside {said}. {FILL} what the program itself used."
     return f"{said}." if said else f"{FILL} versions; the records hold none."
 
 

@@ -129,9 +129,10 @@ def _about(index: PackIndex) -> str:
     """Say what the archive is, to whom unpacks it."""
     left_out = [what for what, there in (("weights", index.weights), ("texts", index.text)) if not there]
     without = f" It leaves out {' and '.join(left_out)}." if left_out else ""
+    scores = ", and the scores" * index.text
     said = (
         f"# {index.name}\n\nRuns of ablab, packed {index.made}.{without} Their register ended with {index.stamp}.\n\n"
-        "    ablab verify archive=<this archive>            checks every file, and the scores\n"
+        f"    ablab verify archive=<this archive>            checks every file{scores}\n"
     )
     if f"studies/{index.name}/{index.name}.yaml" in index.files:
         said += f"    ablab report experiment={index.name} outputs=<the unpacked folder>\n"
