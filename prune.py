@@ -2,7 +2,7 @@
 
 import sys
 
-from ablab.commands.cli import main
+from ablab.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main(["prune", *sys.argv[1:]]))

@@ -309,3 +309,19 @@ def test_standard_input_may_be_closed():
     code = "import sys; from ablab.commands.cli import main; assert sys.stdin is None; main(['ls']); sys.stdin.read()"
     done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" <&-'], capture_output=True, text=True)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("wanted", ["ablab.commands.cli", "omegaconf"])
+def test_an_interrupt_while_the_command_imports_is_one_line(wanted):
+    code = f"""
+import os, signal, sys
+class Pressed:
+    def find_spec(self, name, path=None, target=None):
+        if name == {wanted!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressed())
+from ablab.__main__ import main
+sys.exit(main(["train", "lr=1"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
