@@ -224,7 +224,7 @@ def test_items_must_be_those_of_all_runs(tmp_path):
         ("", "has no column arm; it needs arm, seed, metric, value"),
         (
             "arm,seed,loss",
-            "arm, corpus, item, metric, seed, value; where a row is a run, say which columns name its arm",
+            "arm, corpus, item, metric, seed, value; where a row is a run, say which of its scores to judge",
         ),
         ("arm,seed,metric,value,size", "column size: allowed: arm, corpus, item, metric, seed, value"),
     ],

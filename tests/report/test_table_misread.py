@@ -99,7 +99,7 @@ def test_the_direction_must_be_said_where_the_name_suggests_lower(tmp_path, name
     code, out, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
     said = f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower"
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"results.yaml: {said}; allowed: true, false" in err
+    assert f"results.yaml, which is not there yet: {said}; allowed: true, false" in err
     assert not (tmp_path / "outputs").exists()
 
 

@@ -226,6 +226,12 @@ def test_an_input_may_be_mended_until_a_run_has_told_a_score(folder, capsys):
     report = json.loads(Path("outputs/reports/lr/report.json").read_text())
     assert not any("exploratory" in note or "settings differ" in note for note in report["notes"])
     assert report["claims"][0]["exploratory"] is None
+    departed = "Its settings (inputs.train.py) differ from those of the first launch"
+    assert main(["study", "experiment=lr"]) == 0
+    assert departed not in capsys.readouterr().out
+    Path("train.py").write_text(f"{TRAIN}# edited\n")
+    assert main(["study", "experiment=lr"]) == 0
+    assert departed in capsys.readouterr().out
     assert launched(f"{TRAIN}# edited\n") == 2, "what was registered stands once a run has ended"
     (later,) = Path("outputs/reports").glob("lr-*/report.json")
     exploratory = json.loads(later.read_text())["claims"][0]["exploratory"]

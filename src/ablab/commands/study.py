@@ -20,7 +20,7 @@ from ablab.store.chain import Chain
 from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
 from ablab.study.extending import close, closings, extensions
-from ablab.study.ledger import RESULTS, LedgerEntry, State, count
+from ablab.study.ledger import RESULTS, LedgerEntry, State, count, departed
 from ablab.study.search import SearchStudy, define_search
 from ablab.study.study import Study
 from ablab.sweep.check import NO_ARMS, Tried, check, tried
@@ -180,6 +180,8 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield f"  {'   '.join(filter(None, cells))}"
     if (seconds := _estimate(found, entries, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
+    if what := departed(found):
+        yield f"Its {what} differ from those of the first launch: its claims are exploratory if it is launched so"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
         yield f"Next: {program('train')} -m {' '.join(words)}"
     if (found.folder / "registered.json").exists() and (stamp := Chain.of(found.outputs).stamp) is not None:

@@ -60,7 +60,9 @@ def results_of(sheet: Sheet) -> Results:
     for column in sheet.columns:
         if column not in ALLOWED:
             is_of_runs = not SCORE & set(sheet.columns)
-            hint = "; where a row is a run, say which columns name its arm, as in arm: [schedule]" if is_of_runs else ""
+            hint = (
+                "; where a row is a run, say which of its scores to judge, as in metric=accuracy" if is_of_runs else ""
+            )
             raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}{hint}")
     for column in COLUMNS:
         if column not in sheet.columns:

@@ -41,7 +41,7 @@ def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | 
     try:
         return selected(JudgedTable(place, results, experiment, outputs), file)
     except UserError as error:
-        raise UserError(f"{file or beside}: {error}") from None
+        raise UserError(f"{file or f'{beside}, which is not there yet'}: {error}") from None
 
 
 def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path | None = None) -> SelectedArms:

@@ -84,7 +84,8 @@ def about_metric(name: str, said: TableMetric | None, lower: bool | None = None)
     if _sounds_lower(name) and "lower_is_better" not in own:
         raise UserError(
             f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower; "
-            "allowed: true, false; of the metric that arms are compared by, better=lower or higher says it, too"
+            f"allowed: true, false; of the metric that arms are compared by, the lines metric: {name} and better: "
+            "lower (or higher) say it, too"
         )
     return declared
 

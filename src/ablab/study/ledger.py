@@ -186,10 +186,21 @@ def _register(study: Study) -> list[str]:
     said = []
     if is_new and is_edit(study.file, known):
         said.append(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
-    settled = [one for entry in known if entry is known[0] or entry.get("supersedes") for one in _recipes(entry)]
-    if not is_unseen and (what := changed(study, dict(settled).items(), _planned(known))):
+    if not is_unseen and (what := _departed(study, known)):
         said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
     return said
+
+
+def departed(study: Study) -> str:
+    """Return what differs, in words, from the recipes of the first launch; "" where none did, or no run was seen."""
+    path = study.folder / "registered.json"
+    known: list[dict[str, Any]] = read_json(path) if path.exists() else []
+    return "" if not known or _none_seen(study, known) else _departed(study, known)
+
+
+def _departed(study: Study, known: Sequence[Mapping[str, Any]]) -> str:
+    settled = [one for entry in known if entry is known[0] or entry.get("supersedes") for one in _recipes(entry)]
+    return changed(study, dict(settled).items(), _planned(known))
 
 
 def _recipes(entry: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
