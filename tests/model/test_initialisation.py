@@ -73,7 +73,22 @@ def test_deepnorm_is_xavier_with_the_papers_gains():
             torch.testing.assert_close(ours, theirs * (betas[stack] if flag else 1), rtol=1e-6, atol=0)
             found += flag
     assert found == n * 4 + m * 6
-    assert set(shipped("init")) == {*ATTENTION_STD, "deepnorm"}
+    assert set(shipped("init")) == {*ATTENTION_STD, "deepnorm", "gpt2"}
+
+
+def test_gpt2s_matrices_are_equal_in_scale_but_where_a_branch_ends():
+    """There they are smaller by the root of the branches (Radford et al. 2019, section 2.3); tables are as ever."""
+    usual, ours = (dict(build("pre", {**WIDE, "init.kind": kind}).named_parameters()) for kind in ("xavier", "gpt2"))
+    branches, ends = {"encoder": 2, "decoder": 3}, 0
+    for name, weight in ours.items():
+        if name.endswith(("qkv.weight", "query.weight", "key_value.weight", "inner.weight")):
+            assert is_normal(weight, 0.02)
+        elif name.endswith((".output.weight", "outer.weight")):
+            assert is_normal(weight, 0.02 / branches[name.partition(".")[0]] ** 0.5)
+            ends += 1
+        else:
+            torch.testing.assert_close(weight, usual[name], rtol=0, atol=0)
+    assert ends == 2 + 3
 
 
 def test_the_two_schemes_differ_in_the_scale_of_attention_only():

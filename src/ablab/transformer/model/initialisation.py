@@ -69,6 +69,34 @@ class DeepNormInit(Xavier):
         return tuple(self.betas[place.stack] if each else 1.0 for each in scaled)
 
 
+STD = 0.02
+"""Of every matrix, whatever its size: as in GPT (Radford et al. 2018, section 4.1)."""
+
+
+class GPT2Init(Xavier):
+    """Normal with std 0.02; what ends a residual branch is divided by sqrt(N) (Radford et al. 2019, section 2.3).
+
+    N is the number of residual branches of the stack: 2 a layer, and 3 in a decoder with cross-attention. Tables of
+    words and positions are as in the other schemes, with std d^(-1/2).
+    """
+
+    def __init__(self, *, encoder_layers: int, decoder_layers: int) -> None:
+        self.branches = {"encoder": 2 * encoder_layers, "decoder": (3 if encoder_layers else 2) * decoder_layers}
+
+    def linear_std(self, linear: nn.Linear) -> float:
+        """Return 0.02."""
+        return STD
+
+    def attention_std(self, d_model: int) -> float:
+        """Return 0.02."""
+        return STD
+
+    def gains(self, place: Place, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
+        """Return 1 / sqrt(N) for the last matrix of a branch, 1 for the others."""
+        ends = name == ("output" if isinstance(module, Attention) else "outer")
+        return (1 / math.sqrt(self.branches[place.stack]) if ends else 1.0,)
+
+
 FIXNORM_BOUND = 0.01
 """Bound of the initial rows of a FixNorm table (the paper's code): normalised at each use, small rows turn quickly."""
 
