@@ -84,12 +84,16 @@ class FailedError(Exception):
     """A command that should have worked."""
 
 
+COMMAND = (sys.executable, "-m", "ablab")
 FORKED = multiprocessing.get_context("forkserver")
 IMPORTED = [
     *("pytorch_lightning", "sacrebleu", "ablab.commands.cli", "benchmarks.speed.machine"),
     *("ablab.transformer.translation.training", "ablab.transformer.translation.evaluate"),
     "ablab.transformer.language_model.training",
 ]
+"""Modules that the commands import, once for all of them."""
+
+WRITTEN = os.O_WRONLY | os.O_CREAT
 
 
 def _forked(words: list[str], given: Path, out: Path, errors: Path) -> None:
@@ -101,9 +105,6 @@ def _forked(words: list[str], given: Path, out: Path, errors: Path) -> None:
     sys.exit(command_line(words))
 
 
-WRITTEN = os.O_WRONLY | os.O_CREAT
-
-
 class Bench:
     """Types commands on the device or on the CPU, each in a store of its own."""
 
@@ -113,15 +114,17 @@ class Bench:
         self._count, self._places = count(), Semaphore(jobs)
 
     def line(self, *words: str, device: str, store: Path) -> list[str]:
-        """Return the command of a training."""
+        """Return the words of a training."""
         places = () if any(word.startswith("trainer=") for word in words) else (f"trainer={device}",)
         usual = () if words[: len(LANGUAGE_MODEL)] == LANGUAGE_MODEL else LINE
-        return [sys.executable, "-m", "ablab", "train", *usual, self.length, *places, *words, f"outputs={store}"]
+        return ["train", *usual, self.length, *places, *words, f"outputs={store}"]
 
-    def start(self, command: list[str]) -> None:
+    def start(self, words: list[str]) -> None:
         """Run a command as it is typed; FailedError if it fails."""
         with self._places:
-            done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, cwd=ROOT)
+            done = subprocess.run(
+                [*COMMAND, *words], capture_output=True, text=True, env=environment(), check=False, cwd=ROOT
+            )
         if done.returncode:
             raise FailedError((done.stderr.strip().splitlines() or ["no word"])[-1])
 
@@ -135,14 +138,14 @@ class Bench:
         (found,) = all_runs(store)
         return found
 
-    def run(self, command: list[str], *, fails: bool = False, typed: str = "") -> str:
+    def run(self, words: list[str], *, fails: bool = False, typed: str = "") -> str:
         """Return what a command prints; FailedError if it fails. With `fails` it must, and its errors are returned."""
         place = self.new_store()
         place.mkdir()
         given, out, errors = (place / name for name in ("given", "out", "errors"))
         given.write_text(typed)
         with self._places:
-            process = FORKED.Process(target=_forked, args=(command[3:], given, out, errors))
+            process = FORKED.Process(target=_forked, args=(words, given, out, errors))
             process.start()
             process.join()
         if bool(process.exitcode) != fails:
@@ -203,13 +206,13 @@ def repeated(bench: Bench) -> Iterator[Found]:
 def resume(bench: Bench) -> Iterator[Found]:
     """A run that is killed after a checkpoint goes on, and ends as an undisturbed one."""
     whole, store = bench.train(*DRAWN), bench.new_store()
-    command = bench.line("pruning=none", *DRAWN, device=bench.device, store=store)
+    words = bench.line("pruning=none", *DRAWN, device=bench.device, store=store)
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(command, env=environment(), cwd=ROOT, stdout=nothing, stderr=nothing) as going:
+    with subprocess.Popen([*COMMAND, *words], env=environment(), cwd=ROOT, stdout=nothing, stderr=nothing) as going:
         while going.poll() is None and not list(store.glob("runs/*/checkpoints/last.pt")):
             time.sleep(0.02)
         going.send_signal(signal.SIGKILL)
-    bench.run(command)
+    bench.run(words)
     (found,) = all_runs(store)
     record = found.record()
     times = 0 if record is None else len(record.stretches)
@@ -221,7 +224,7 @@ def decoding(bench: Bench) -> Iterator[Found]:
     """One model's translations, by both devices."""
     folder = bench.train("training.max_steps=300", "training.valid_every=150")
     for size in (1, 4):
-        asked = [sys.executable, "-m", "ablab", "translate", f"run={folder.path}", f"beam_size={size}"]
+        asked = ["translate", f"run={folder.path}", f"beam_size={size}"]
         told = [bench.run([*asked, f"device={device}"], typed=SENTENCES) for device in (bench.device, "cpu")]
         different = sum(ours != other for ours, other in zip(*(text.splitlines() for text in told), strict=True))
         yield Found(f"translations, beam {size}", not different, f"{different} of {len(told[0].splitlines())} differ")
@@ -232,7 +235,7 @@ def curves(bench: Bench) -> Iterator[Found]:
     found = []
     for device in (bench.device, "cpu"):
         folder = bench.train(device=device)
-        bench.run([sys.executable, "-m", "ablab", "prune", f"run={folder.path}", f"trainer={device}"])
+        bench.run(["prune", f"run={folder.path}", f"trainer={device}"])
         (curve,) = folder.curves()
         found.append([point.valid["loss"] for point in curve.points])
     difference = max(abs(a - b) / abs(b) for a, b in zip(*found, strict=True))
@@ -249,7 +252,7 @@ def processes(bench: Bench) -> Iterator[Found]:
     store = bench.new_store()
     line = bench.line("pruning=none", "seed=1,2", "hydra.launcher.jobs=2", device=bench.device, store=store)
     per_device = ["hydra.launcher.per_gpu=2"] if bench.device == "gpu" else []
-    bench.start([*line[:4], "-m", *line[4:], *per_device])
+    bench.start(["train", "-m", *line[1:], *per_device])
     alone = [bench.train(f"seed={seed}") for seed in (1, 2)]
     by_seed = {folder.run_id: folder for folder in all_runs(store)}
     difference = max(apart(by_seed[one.run_id], one) for one in alone)

@@ -6,7 +6,8 @@
 Everybody reads text of its own batching, with pinned batches of shapes that come as they come, and takes whole steps:
 forward, backward, clipped gradients, a fused Adam. The first round of each is not counted: it builds kernels, and takes
 memory. A word of ablab's own goes to ablab. Rates are target tokens a second, those of a language model all tokens.
-nanoGPT is a model of as many layers and words, its model.py in the folder that is named. RACE_DEVICE=cpu tries it out.
+nanoGPT is its model.py, in the folder that is named, at the same sizes. Exit code 1 if anybody failed. RACE_DEVICE=cpu
+tries it out.
 """
 
 import json
@@ -15,27 +16,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ablab.config import compose
-from ablab.tasks.plan import plan
 from ablab.text import aligned
-from ablab.tracking.console import Console
-from ablab.transformer.data.prepared import prepare
-from ablab.transformer.language_model.training import _prepare as prepare_text
 from ablab.transformer.model.modes import compile_layers
-from ablab.transformer.model.streams import reseed
-from ablab.transformer.stages.builders import Trainable, build_objective, limit
-from ablab.transformer.training.state import TrainingState
-from ablab.transformer.translation.training import TranslationTrainable
+from benchmarks.gpu.step import Training
 from benchmarks.speed.field import Field
 from benchmarks.speed.machine import conditions
 from benchmarks.speed.peers import torch_nn
-from benchmarks.speed.peers.plain import PLACE, Loop
+from benchmarks.speed.peers.plain import PLACE, Loop, Model
 from benchmarks.speed.task import DEVICE
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu_race.json"
@@ -44,53 +38,15 @@ Step = Callable[[], int]
 """Takes a step; returns its tokens."""
 
 
-class Ours:
-    """A run of ablab: the steps that its training module takes."""
-
-    def __init__(self, words: list[str], *, compiled: bool = False) -> None:
-        planned = plan(compose(words))
-        config: Any = planned.config
-        trainable = self.trainable(planned)
-        self.model = trainable.model().to(PLACE).train()
-        self.steps = limit(trainable.steps(), config)
-        self.objective = build_objective(config, TrainingState(kind=trainable.validation))
-        self.optimizer = self.objective.optimizer(list(self.model.named_parameters()))
-        self.bf16 = config.training.precision == "bf16"
-        if compiled:
-            compile_layers(self.model.stacks.values())
-        self.batches = self._batches()
-
-    def trainable(self, planned: Any) -> Trainable[Any]:
-        """What is trained, on prepared text."""
-        if hasattr(planned.config.model, "context"):
-            return prepare_text(planned, Console())
-        return TranslationTrainable(
-            planned.config, prepare(planned.config.data, planned.outputs / "corpora", print), None
-        )
-
-    def _batches(self) -> Iterator[tuple[int, Any]]:
-        for number in range(1_000_000):
-            (batch,) = self.steps[number]
-            yield number, batch
-
-    def step(self) -> int:
-        """Take the next step."""
-        number, batch = next(self.batches)
-        parts = [part.pin_memory() if DEVICE == "gpu" else part for part in batch]
-        moved = type(batch)(*(part.to(PLACE, non_blocking=True) for part in parts))
-        reseed(self.model, 1, step=number + 1, micro_batch=0)
-        with torch.autocast(PLACE.type, torch.bfloat16, enabled=self.bf16):
-            found = self.objective.loss(self.model, moved)
-        (found.total / batch.tokens).backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        for group in self.optimizer.param_groups:
-            group["lr"] = 1e-5
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return int(batch.tokens)
+def of_ablab(words: list[str], *, compiled: bool = False) -> Step:
+    """The step of a run of ablab."""
+    training, numbers = Training(words), count()
+    if compiled:
+        compile_layers(training.model.stacks.values())
+    return lambda: training.step(next(numbers), pinned=DEVICE == "gpu")
 
 
-def of_loop(model: nn.Module, parameters: list[torch.Tensor], folder: Path, *, bf16: bool) -> Step:
+def of_loop(model: Model, parameters: list[torch.Tensor], folder: Path, *, bf16: bool) -> Step:
     """The step of a tutorial's loop."""
     loop = Loop(model, parameters, folder, bf16=bf16)
     return lambda: loop.step()[0]
@@ -104,19 +60,19 @@ def translators(words: list[str], folder: Path, precision: str) -> dict[str, Cal
 
     def plain(dropout_in: str, *, compiled: bool = False) -> Step:
         model = torch_nn.Model(dropout_in).train().to(PLACE)
-        called: Any = torch.compile(model, dynamic=True) if compiled else model
+        called = torch.compile(model, dynamic=True) if compiled else model
         return of_loop(called, list(model.parameters()), folder, bf16=bf16)
 
     def marian() -> Step:
         from benchmarks.speed.peers.marian import build
 
         logits, parameters = build()
-        return of_loop(logits, parameters, folder, bf16=bf16)  # type: ignore[arg-type]
+        return of_loop(logits, parameters, folder, bf16=bf16)
 
     return {
-        "ablab": lambda: Ours(line).step,
-        "ablab, all dropout": lambda: Ours([*line, *everywhere]).step,
-        "ablab compiled": lambda: Ours(line, compiled=True).step,
+        "ablab": lambda: of_ablab(line),
+        "ablab, all dropout": lambda: of_ablab([*line, *everywhere]),
+        "ablab compiled": lambda: of_ablab(line, compiled=True),
         "torch.nn": lambda: plain("sublayers"),
         "torch.nn, all dropout": lambda: plain("everywhere"),
         "torch.nn compiled": lambda: plain("sublayers", compiled=True),
@@ -131,19 +87,22 @@ def language_models(words: list[str], nanogpt: Path, precision: str) -> dict[str
     context = chosen.model.context
     rows = chosen.optim.batch_tokens // context
 
+    sys.path.insert(0, str(nanogpt))
+
     def theirs(*, compiled: bool = False) -> Step:
-        sys.path.insert(0, str(nanogpt))
         from model import GPT, GPTConfig  # type: ignore[import-not-found]
 
-        sizes = GPTConfig(block_size=context, vocab_size=chosen.data.vocab_size, dropout=0.0, bias=False)
-        model = GPT(sizes).to(PLACE).train()
+        sizes = {"n_layer": chosen.model.decoder_layers, "n_head": chosen.model.num_heads}
+        sizes |= {"n_embd": chosen.model.d_model, "vocab_size": chosen.data.vocab_size, "block_size": context}
+        model = GPT(GPTConfig(**sizes, dropout=0.0, bias=False)).to(PLACE).train()
         optimizer = model.configure_optimizers(0.1, 1e-5, (0.9, 0.95), PLACE.type)
         called = torch.compile(model) if compiled else model
         drawn = torch.randint(0, chosen.data.vocab_size, (rows, context + 1))
 
         def step() -> int:
-            x, y = (part.contiguous().pin_memory() for part in (drawn[:, :-1], drawn[:, 1:]))
-            x, y = (part.to(PLACE, non_blocking=True) for part in (x, y))
+            x, y = (drawn[:, :-1].contiguous(), drawn[:, 1:].contiguous())
+            if DEVICE == "gpu":
+                x, y = (part.pin_memory().to(PLACE, non_blocking=True) for part in (x, y))
             with torch.autocast(PLACE.type, torch.bfloat16, enabled=precision == "bf16"):
                 _, loss = called(x, y)
             loss.backward()
@@ -155,8 +114,8 @@ def language_models(words: list[str], nanogpt: Path, precision: str) -> dict[str
         return step
 
     return {
-        "ablab": lambda: Ours(line).step,
-        "ablab compiled": lambda: Ours(line, compiled=True).step,
+        "ablab": lambda: of_ablab(line),
+        "ablab compiled": lambda: of_ablab(line, compiled=True),
         "nanoGPT": theirs,
         "nanoGPT compiled": lambda: theirs(compiled=True),
     }
@@ -210,7 +169,7 @@ def _rate(step: Step, steps: int) -> float:
     return tokens / (time.perf_counter() - began)
 
 
-def main() -> None:
+def main() -> int:
     """Print a table for each precision, and write the results."""
     options, field = Field.typed(rounds="3", steps="20", nanogpt="", **{"in": "bf16,fp32"})
     model = "language model" if options["nanogpt"] else "translation"
@@ -235,7 +194,8 @@ def main() -> None:
         if DEVICE == "gpu":
             torch.cuda.empty_cache()
     print(f"Results: {RESULTS}")
+    return 1 if any(content[precision]["failed"] for precision in options["in"].split(",")) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

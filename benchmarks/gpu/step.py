@@ -22,22 +22,25 @@ import torch
 from ablab.config import compose
 from ablab.tasks.plan import plan
 from ablab.text import aligned
+from ablab.transformer.data.documents.prepared import prepare as prepare_text
 from ablab.transformer.data.prepared import prepare
+from ablab.transformer.language_model.schema import LanguageModelConfig
+from ablab.transformer.language_model.training import TextTrainable
 from ablab.transformer.model import transformer
 from ablab.transformer.model.modes import compile_layers
 from ablab.transformer.model.streams import reseed
-from ablab.transformer.stages.builders import build_objective, limit
+from ablab.transformer.stages.builders import Trainable, build_objective, limit
 from ablab.transformer.training import loss
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.training import TranslationTrainable
 from benchmarks.speed.machine import conditions
+from benchmarks.speed.peers.plain import PLACE
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu_step.json"
-GPU = torch.device("cuda")
 SEEN = 3
 """Batches of the graph's warm-up."""
 
-Step = Callable[[int], None]
+Step = Callable[[int], object]
 
 
 class Training:
@@ -45,30 +48,29 @@ class Training:
 
     def __init__(self, words: list[str]) -> None:
         planned = plan(compose(words))
-        config = planned.config
-        trainable = TranslationTrainable(config, prepare(config.data, planned.outputs / "corpora", print), None)
-        self.model = trainable.model().to(GPU).train()
+        config: Any = planned.config
+        trainable = trainable_of(planned)
+        self.model = trainable.model().to(PLACE).train()
         self.batches = limit(trainable.steps(), config)
         self.objective = build_objective(config, TrainingState(kind=trainable.validation))
         self.optimizer = self.objective.optimizer(list(self.model.named_parameters()))
         self.bf16 = config.training.precision == "bf16"
-        self.padding = self.batches.padding_share()
 
     def batch(self, index: int, *, pinned: bool) -> Any:
         """The first micro-batch of a step, on the device."""
         (batch,) = self.batches[index]
         parts = [part.pin_memory() if pinned else part for part in batch]
-        return type(batch)(*(part.to(GPU, non_blocking=True) for part in parts))
+        return type(batch)(*(part.to(PLACE, non_blocking=True) for part in parts))
 
     def forward_backward(self, batch: Any) -> torch.Tensor:
         """The loss of a batch, with gradients."""
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(PLACE.type, torch.bfloat16, enabled=self.bf16):
             found = self.objective.loss(self.model, batch)
         (found.total / batch.tokens).backward()
         return found.true.detach()
 
-    def step(self, index: int, *, pinned: bool = False) -> None:
-        """One optimiser step, as the training module takes it."""
+    def step(self, index: int, *, pinned: bool = False) -> int:
+        """One optimiser step, as the training module takes it; return its tokens."""
         batch = self.batch(index, pinned=pinned)
         reseed(self.model, 1, step=index + 1, micro_batch=0)
         self.forward_backward(batch)
@@ -77,6 +79,15 @@ class Training:
             group["lr"] = 1e-6
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        return int(batch.tokens)
+
+
+def trainable_of(planned: Any) -> Trainable[Any]:
+    """What the run of either task trains, on prepared data."""
+    config, corpora = planned.config, planned.outputs / "corpora"
+    if isinstance(config, LanguageModelConfig):
+        return TextTrainable(config, prepare_text(config.data, corpora, print), None)
+    return TranslationTrainable(config, prepare(config.data, corpora, print), None)
 
 
 @contextlib.contextmanager
@@ -235,7 +246,7 @@ def of(training: Training, steps: int, rounds: int) -> dict[str, Any]:
         "seconds": {**seconds, **launched(training, steps)},
         "tokens_per_second": tokens / seconds["as it is"],
         "busy": busy,
-        "padding": training.padding,
+        "padding": training.batches.padding_share(),
         "kernels": most,
         "memory": torch.cuda.max_memory_allocated(),
     }

@@ -217,13 +217,12 @@ def _lines(told: ShownRun, measured: Scores) -> Iterator[tuple[str, str]]:
     if told.seconds is not None:
         chosen = told.selected_steps or ()
         steps = f"selected step{'s' * (len(chosen) > 1)}: {', '.join(f'{step:,}' for step in chosen) or 'none'}"
-        # A task that counts no parameters has one step, the whole of what it runs.
-        size = f", {told.parameters:,} parameters, {steps}" if told.parameters else ""
-        yield "training", f"{duration(told.seconds)}{size}"
+        size = f"{told.parameters:,} parameters, " if told.parameters else ""  # some tasks count none
+        yield "training", f"{duration(told.seconds)}, {size}{steps}"
         if told.told_cost is not None:
             yield "as it says", _cost_in_words(told.told_cost)
         if told.spent is not None:
-            yield "time", _time_in_words(told.spent, "steps" if told.parameters else "program")
+            yield "time", _time_in_words(told.spent)
         yield "ended", told.ended or ""
     if told.ceiling is not None:
         watched = task_named(told.task).watched
@@ -245,11 +244,11 @@ def _cost_in_words(cost: ToldCost) -> str:
     return ", ".join(word for word in words if word is not None) or "nothing"
 
 
-def _time_in_words(spent: Mapping[str, float], of_what: str) -> str:
-    """Return the parts that took a tenth of a second or more, and all of them relative to the steps or the program."""
+def _time_in_words(spent: Mapping[str, float]) -> str:
+    """Return the parts that took a tenth of a second or more, and all of them relative to the steps of training."""
     told = {part: f"{each:.1f} s" if each < 10 else duration(each) for part, each in spent.items() if each >= 0.1}
     parts = [f"{part} {each}" for part, each in told.items()]
-    ratio = f"; {sum(spent.values()) / spent['train']:.2f} times the {of_what}" if spent["train"] else ""
+    ratio = f"; {sum(spent.values()) / spent['train']:.2f} times the steps" if spent["train"] else ""
     return f"{', '.join(parts)}{ratio}"
 
 
