@@ -87,7 +87,7 @@ def test_of_a_program_nothing_is_said_that_its_records_do_not_hold(document):
         update={"parameters": [0, 0], "tokens": 0, "settings": settings, "varied": varied, "versions": {"torch": "2"}}
     )
     said = dict(facts(document.model_copy(update={"setup": told})))
-    for topic in ("Parameters", "Selection"):
+    for topic in ("Parameters", "Data", "Overlap", "Selection"):
         assert said[topic].startswith(FILL)
     assert "tokens" not in said["Compute"]
     assert said["Software"].startswith("ablab ran beside")

@@ -275,7 +275,9 @@ def test_claims_about_tables_are_packed_with_a_run_and_verified(folder, capsys):
     assert main(["pack", f"runs={only_run().id}", "to=one.zip"]) == 0
     (kept,) = Path("outputs/claims").iterdir()
     with zipfile.ZipFile("one.zip") as packed:
-        assert "ablab report" not in packed.read("README.md").decode(), "runs alone are no study to report by name"
+        about = packed.read("README.md").decode()
+        assert "ablab report" not in about, "runs alone are no study to report by name"
+        assert "leaves out" not in about, "there are neither weights nor texts"
         assert f"claims/{kept.name}" in packed.namelist()
     stamp = Chain.of(Path("outputs")).stamp
     for words in (["archive=one.zip"], [f"stamp={stamp}"]):

@@ -60,8 +60,15 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "Compute", UNKNOWN if made is None else _compute(made, document.nouns)
     yield "Machines", UNKNOWN if made is None else "; ".join(map(escaped, made.machines)) + "."
     corpus, overlap = (partial(each, nouns=document.nouns) for each in (_corpus, _overlap))
-    yield "Data", UNKNOWN if made is None else f"{' '.join(map(corpus, made.corpora))} {OF_DATA}"
-    yield "Overlap", UNKNOWN if made is None else " ".join([*map(overlap, made.corpora), OF_OVERLAP])
+    if made is None:
+        data = shared = UNKNOWN
+    elif _is_of_a_program(made):
+        data, shared = f"{FILL} what the program read; no record holds it.", f"{FILL} what its splits share."
+    else:
+        data = f"{' '.join(map(corpus, made.corpora))} {OF_DATA}"
+        shared = " ".join([*map(overlap, made.corpora), OF_OVERLAP])
+    yield "Data", data
+    yield "Overlap", shared
     yield "Settings", UNKNOWN if made is None else _settings(made)
     yield "Search", UNKNOWN if made is None else _search(made)
     yield "Selection", _selection(document)
@@ -69,6 +76,11 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "Software", UNKNOWN if made is None else _software(made)
     yield "Scores", _scores(document)
     yield "Custody", "; ".join(map(escaped, document.custody)) or "The store has no register."
+
+
+def _is_of_a_program(made: Setup) -> bool:
+    """Return whether ablab only ran what was trained: it chose no weights, and knows nothing of the training."""
+    return "training.select" not in {**made.settings, **made.varied}
 
 
 def _parameters(made: Setup) -> str:
@@ -79,14 +91,14 @@ def _parameters(made: Setup) -> str:
 
 
 def _compute(made: Setup, nouns: Nouns) -> str:
-    if made.tokens:
+    if _is_of_a_program(made):
+        spent = f"{duration(made.training_seconds)} of the program over {how_many(made.runs, 'run')}"
+    else:
         spent = (
             f"{made.training_seconds / 3600:,.1f} device hours of training with validation over "
             f"{how_many(made.runs, 'run')}, "
             f"{made.tokens:,} {nouns.tokens}, and {duration(made.evaluation_seconds)} of evaluation"
         )
-    else:
-        spent = f"{duration(made.training_seconds)} of the program over {how_many(made.runs, 'run')}"
     return (
         f"{spent}; at most {made.peak_memory_bytes / 2**30:.1f} GiB of memory. {FILL} compute of trials, failed "
         "attempts and experiments that are not in this report."
@@ -149,7 +161,7 @@ def _search(made: Setup) -> str:
 def _selection(document: Document) -> str:
     made = document.setup
     settings = {} if made is None else made.settings
-    if made is not None and "training.select" not in {**settings, **made.varied}:
+    if made is not None and _is_of_a_program(made):
         return f"{FILL} how the program chose its weights, and how often it met the test set; no record holds it."
     chosen = f"`training.select={settings['training.select']}`" if "training.select" in settings else "as varied above"
     return f"Weights by validation ({chosen}), never by the test set, which each model met once per evaluation."
@@ -158,7 +170,7 @@ def _selection(document: Document) -> str:
 def _software(made: Setup) -> str:
     versions = {"python": made.python, **made.versions}
     said = ", ".join(f"{name} {' and '.join(found)}" for name, found in versions.items() if found)
-    if said and not made.tokens:
+    if said and _is_of_a_program(made):
         return f"ablab ran beside {said}. {FILL} what the program itself used."
     return f"{said}." if said else f"{FILL} versions; the records hold none."
 

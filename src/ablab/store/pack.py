@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -105,8 +105,8 @@ def pack(
     for folder in (*(run.path for run in runs), *folders):
         if not _absolute(folder).is_relative_to(outputs):
             raise UserError(f"{folder} is not in {outputs}; allowed: an archive of what is in one store (outputs=)")
-    found = ((_absolute(file).relative_to(outputs).as_posix(), file) for file in _files(outputs, runs, folders))
-    files = {place: file for place, file in found if contents.has(place)}
+    found = {_absolute(file).relative_to(outputs).as_posix(): file for file in _files(outputs, runs, folders)}
+    files = {place: file for place, file in found.items() if contents.has(place)}
     index = PackIndex(
         **contents.model_dump(),
         name=name,
@@ -115,7 +115,7 @@ def pack(
         runs=[run.run_id for run in runs],
         files={place: sha256(file) for place, file in sorted(files.items())},
     )
-    about = _about(index)
+    about = _about(index, set(found) - set(files))
     index.files[README] = hashlib.sha256(about.encode()).hexdigest()
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
@@ -125,14 +125,14 @@ def pack(
     return index
 
 
-def _about(index: PackIndex) -> str:
-    """Say what the archive is, to whom unpacks it."""
-    left_out = [what for what, there in (("weights", index.weights), ("texts", index.text)) if not there]
+def _about(index: PackIndex, left: Collection[str]) -> str:
+    """Say what the archive is, to whom unpacks it. `left`: the files of its runs that it has not."""
+    shown = {"weights": [f"*/checkpoints/{SELECTED}"], "texts": TEXT}
+    left_out = [what for what, them in shown.items() if any(fnmatch(place, one) for place in left for one in them)]
     without = f" It leaves out {' and '.join(left_out)}." if left_out else ""
-    scores = ", and the scores" * index.text
     said = (
         f"# {index.name}\n\nRuns of ablab, packed {index.made}.{without} Their register ended with {index.stamp}.\n\n"
-        f"    ablab verify archive=<this archive>            checks every file{scores}\n"
+        "    ablab verify archive=<this archive>            checks every file, and each score that it can make again\n"
     )
     if f"studies/{index.name}/{index.name}.yaml" in index.files:
         said += f"    ablab report experiment={index.name} outputs=<the unpacked folder>\n"
