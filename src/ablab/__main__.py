@@ -14,12 +14,14 @@ def _stopped(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Import the command line and run one verb; return its exit code, that of Ctrl-C while it imports included."""
-    if (usual := signal.getsignal(signal.SIGINT)) is signal.default_int_handler:
+    """Import the command line, which Ctrl-C ends in one line, and run one verb; return its exit code."""
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not below nohup
+    if is_heard:
         signal.signal(signal.SIGINT, _stopped)
     from ablab.commands.cli import main as verb
 
-    signal.signal(signal.SIGINT, usual)
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return verb(arguments)
 
 

@@ -93,17 +93,17 @@ def check_text(argument: str) -> None:
         raise UserError(f"{written}: not UTF-8; allowed: text, and paths of it") from None
 
 
-def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6) -> str:
+def choices(given: object, allowed: Iterable[str], *, likeness: float = 0.6, also: str = "") -> str:
     """Return `allowed: a, b, c; did you mean b?` for an unknown name, with the nearest name if one is near enough.
 
     `likeness`: similarity from 0.6 to 1 that a proposed name must have; high where another name means another
-    experiment.
+    experiment. `also`: what is allowed besides, in words.
     """
     names = sorted(allowed)
     # Of very many, those that are most like it, rather than a line that nobody reads.
     shown = names if len(names) <= 60 else sorted(get_close_matches(str(given), names, n=10, cutoff=0.0))
     others = f", and {len(names) - len(shown)} others" if len(shown) < len(names) else ""
-    return f"allowed: {', '.join(shown)}{others}{hint(given, names, likeness)}"
+    return f"allowed: {', '.join(shown)}{others}{also}{hint(given, names, likeness)}"
 
 
 def hint(given: object, names: Sequence[str], likeness: float = 0.6) -> str:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from ablab.transformer.model.attention import Attention
 from ablab.transformer.model.embedding import FixNormEmbedding
 from ablab.transformer.model.feed_forward import FeedForward
+from ablab.transformer.model.initialisation import GPT2Init
+from ablab.transformer.model.place import Place
 from ablab.transformer.model.positions import LearnedPositions
 from tests.model.arms import VARIANTS, build
 from tests.shipped import shipped
@@ -89,6 +91,14 @@ def test_gpt2s_matrices_are_equal_in_scale_but_where_a_branch_ends():
         else:
             torch.testing.assert_close(weight, usual[name], rtol=0, atol=0)
     assert ends == 2 + 3
+
+
+def test_a_decoder_alone_has_two_branches_a_layer():
+    """As in transformers' GPT-2, whose c_proj have std 0.02 / sqrt(2 n_layer)."""
+    scheme, attention = GPT2Init(encoder_layers=0, decoder_layers=6), Attention.__new__(Attention)
+    place = Place("decoder", 1, "self_attention")
+    assert scheme.gains(place, attention, "output") == pytest.approx((1 / math.sqrt(2 * 6),))
+    assert scheme.gains(place, attention, "qkv") == (1.0,)
 
 
 def test_the_two_schemes_differ_in_the_scale_of_attention_only():

@@ -164,6 +164,14 @@ def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
     assert "selected step: 1" in line
 
 
+def test_a_column_is_whatever_a_condition_names(folder, capsys):
+    command = "task.command=[python,one.py,'{result}','{seed}','{schedule}']"
+    assert main(["train", *words_of(DONE), command, "task.values={schedule: linear}"]) == 0
+    capsys.readouterr()
+    assert main(["ls", "columns=schedule,seed", "where=schedule=linear", "format=csv"]) == 0
+    assert capsys.readouterr().out.split() == ["schedule,seed", "linear,1"]
+
+
 @pytest.mark.slow
 def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0

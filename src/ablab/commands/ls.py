@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +171,7 @@ def ls(arguments: Sequence[str]) -> int:
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
-        fields = {key for run in found if run.damage is None for key in chain(run.settings, run.values)}
+        fields = {key for run in found for key in run.values}
         check_columns(columns, listed.runs, f"columns={options.columns}", [AGE, *fields, *known])
     if options.format == "csv":
         _write_csv(listed.runs, columns, by_id)

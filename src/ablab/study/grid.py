@@ -113,8 +113,9 @@ class Grid:
         if len(sharing) > 1:
             return f"{' and '.join(sharing)} have such a level; allowed: {sharing[0]}={name} or another of them"
         steps = [f"{factor}={level}" for factor in self.usual for level in self.levels_of(factor)]
-        allowed, meant, nearest = choices(name, steps or [arm.name for arm in self.arms]).partition("; did you mean")
-        return f"{allowed}{'; several with commas' * bool(steps)}{meant}{nearest}"
+        if steps:
+            return choices(name, steps, also="; several with commas")
+        return choices(name, [arm.name for arm in self.arms])
 
     def _words(self) -> Mapping[str, tuple[str, str]]:
         """Return factor and level by the words that name them: `norm=pre`, and `pre` if no other factor has it."""

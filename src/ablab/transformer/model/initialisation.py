@@ -69,7 +69,7 @@ class DeepNormInit(Xavier):
         return tuple(self.betas[place.stack] if each else 1.0 for each in scaled)
 
 
-STD = 0.02
+GPT_STD = 0.02
 """Of every matrix, whatever its size: as in GPT (Radford et al. 2018, section 4.1)."""
 
 
@@ -85,11 +85,11 @@ class GPT2Init(Xavier):
 
     def linear_std(self, linear: nn.Linear) -> float:
         """Return 0.02."""
-        return STD
+        return GPT_STD
 
     def attention_std(self, d_model: int) -> float:
         """Return 0.02."""
-        return STD
+        return GPT_STD
 
     def gains(self, place: Place, module: Attention | FeedForward, name: str) -> tuple[float, ...]:
         """Return 1 / sqrt(N) for the last matrix of a branch, 1 for the others."""
