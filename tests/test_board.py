@@ -2,8 +2,12 @@
 
 import json
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import threading
+import urllib.request
 
 import pytest
 from werkzeug.serving import make_server
@@ -112,3 +116,14 @@ def test_runs_of_one_name_have_a_curve_each():
     rows = [{"step": 1, "loss": 2.0}], [{"step": 1, "loss": 3.0}]
     traces = board.figure([("plain, seed 1", each) for each in rows], "loss")["data"]
     assert [trace["y"] for trace in traces] == [(2.0,), (3.0,)]
+
+
+def test_it_serves_until_ctrl_c(outputs):
+    line = [sys.executable, "-m", "ablab", "board", "port=0", f"outputs={outputs}"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as serving:
+        said = serving.stdout.readline()
+        with urllib.request.urlopen(said.split(": ", 1)[1].split()[0]) as answer:
+            assert b"<title>ablab: " in answer.read()
+        serving.send_signal(signal.SIGINT)
+        assert serving.stdout.read() == "The board has ended; the store is as it was\n"
+    assert serving.returncode == 0

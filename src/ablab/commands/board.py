@@ -51,14 +51,12 @@ def board(arguments: Sequence[str]) -> int:
         ) from None
     server = make_server("127.0.0.1", options.port, app.server, threaded=True, fd=at.fileno())
     getLogger("werkzeug").setLevel(WARNING)  # a line for each look would hide what matters
-    console.say(f"Board of {options.outputs}: http://127.0.0.1:{server.server_port} (Ctrl-C ends it)")
+    console.say(f"Board of {options.outputs}: http://127.0.0.1:{server.port} (Ctrl-C ends it)")
     try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        console.say("The board has ended; the store is as it was")
+        server.serve_forever()  # until Ctrl-C, which ends it without an error
     finally:
-        server.server_close()
         at.close()
+    console.say("The board has ended; the store is as it was")
     return DONE
 
 
