@@ -1,6 +1,7 @@
 """The study that is shipped: a verdict in seconds, from the archive as it was packed."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,30 @@ def test_the_archive_is_small_and_holds():
     archive = shipped_experiments() / ARCHIVE
     assert archive.stat().st_size < 200_000
     assert main(["verify", f"archive={archive}"]) == 0
+
+
+def test_a_run_taken_out_of_it_is_missed(tmp_path, capsys):
+    with zipfile.ZipFile(shipped_experiments() / ARCHIVE) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    index = json.loads(files["pack.json"])
+    gone = index["runs"].pop()
+    files = {name: content for name, content in files.items() if not name.startswith(f"runs/{gone}/")}
+    index["files"] = {name: digest for name, digest in index["files"].items() if name in files}
+    with zipfile.ZipFile(tmp_path / "less.zip", "w") as archive:
+        for name, content in {**files, "pack.json": json.dumps(index).encode()}.items():
+            archive.writestr(name, content)
+    assert main(["verify", f"archive={tmp_path / 'less.zip'}"]) == 1
+    assert f"runs that had ended are gone: {gone}" in capsys.readouterr().out
+
+
+def test_a_recipe_that_was_edited_takes_its_run_out(capsys):
+    """Another seed in it would put the run where a registered one is missing."""
+    assert main(["demo", "to=mine"]) == 0
+    recipe = next(Path("mine/runs").glob("*/recipe.yaml"))
+    recipe.write_text(recipe.read_text().replace("seed: ", "seed: 1"))
+    assert main(["report", "experiment=digits", "outputs=mine"]) == 0
+    said = capsys.readouterr().out
+    assert f"is not the recipe of {recipe.parent.name}: it was edited" in said
+    assert "1 provisional." in said
+    assert main(["report", f"runs={recipe.parent.name}", "outputs=mine"]) == 2
+    assert "it was edited" in capsys.readouterr().err

@@ -300,6 +300,7 @@ def test_an_archive_that_was_changed_does_not_hold(how, archive, capsys):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        (("table=a.csv",), "allowed: `report table=`, which judges them"),
         ((), "verify: say one of run=<id>"),
         (("run=a", "archive=b"), "verify: say one of run=<id>"),
         (("archive=nowhere.zip",), "archive=nowhere.zip: no such file"),

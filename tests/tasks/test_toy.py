@@ -20,6 +20,8 @@ from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.config import Config
 from ablab.errors import UserError
+from ablab.store.run_folder import RunFolder
+from ablab.tasks.identity import run_id
 
 RATES = """
 question: Does a higher rate fit better?
@@ -229,8 +231,10 @@ def test_one_that_diverges_is_a_result(folder, capsys):
 def test_runs_of_several_tasks_are_not_compared(swept, capsys):
     (run,) = open_store("outputs").runs("task.rate=0.3 seed=1")
     record = json.loads((run.path / "record.json").read_text())
-    other = run.path.with_name("r0123456789a")
+    recipe = {**run.folder.recipe(), "seed": 99}
+    other = run.path.with_name(run_id(recipe))
     shutil.copytree(run.path, other)
+    RunFolder(other).begin(recipe)
     record["config"]["task"] = {"kind": "translation"}
     record["choices"]["task"] = "translation"
     (other / "record.json").write_text(json.dumps({**record, "run_id": other.name}))
@@ -238,10 +242,10 @@ def test_runs_of_several_tasks_are_not_compared(swept, capsys):
         assert main(["report", f"runs={run.id},{other.name}"]) == 2
         assert main(["report", "where=state=finished"]) == 2
         told = capsys.readouterr().err.splitlines()
-        assert [line.partition(": these are runs of ")[2] for line in told] == [
-            "task=toy and task=translation; allowed: runs of one task",
-            "task=translation and task=toy; allowed: runs of one task",
-        ]
+        said = [line.partition(": these are runs of ")[2].partition("; allowed: ") for line in told]
+        assert said[0][0] == "task=toy and task=translation"
+        assert sorted(said[1][0].split(" and ")) == ["task=toy", "task=translation"], "in the order of their ids"
+        assert {allowed for _, _, allowed in said} == {"runs of one task"}
         assert main(["train", "-m", "task=toy,translation", *QUIET]) == 2
         assert "the arms are runs of task=toy and task=translation; allowed: one task" in capsys.readouterr().err
     finally:

@@ -8,7 +8,7 @@ from ablab.commands.options import VerifyOptions
 from ablab.commands.verification import Reported, Verified, all_hold, ended_of, faults_of, verify_runs, verify_stamps
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
-from ablab.judge.flaws import broken, broken_claims, checked
+from ablab.judge.flaws import broken, broken_claims, checked, gone_of
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_kept import of_kept
@@ -33,6 +33,11 @@ def verify(arguments: Sequence[str]) -> int:
     if len(given) + bool(words) > 1 or not (given or words or options.stamp):
         raise UserError("verify: say one of run=<id>, runs=<id>,<id>, experiment=<name>, archive=<file>, or stamp=")
     stamps = [] if options.stamp is None else held_stamps(options.stamp)
+    if any(word.startswith("table=") for word in words):
+        raise UserError(
+            "verify: table= holds figures of runs from elsewhere, and nothing that they rest on; "
+            "allowed: `report table=`, which judges them"
+        )
     console = Console(stderr=options.format == "json")
     if options.archive is not None:
         told = _archive(Path(options.archive), stamps, console)
@@ -99,7 +104,10 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
         cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
         studies = _studies(folder)
         is_packed = any(file.startswith(f"{CLAIMS}/") for file in index.files)  # not by archives of before
-        faults = [*cut, *broken(chain, studies), *(broken_claims(chain, folder) if is_packed else ())]
+        faults = [
+            *(*cut, *broken(chain, studies), *gone_of(chain, studies, index.runs)),
+            *(broken_claims(chain, folder) if is_packed else ()),
+        ]
         for fault in faults:
             console.say(fault)
         if any(file.startswith("reports/") for file in index.files):

@@ -4,7 +4,7 @@ Results were edited, deleted, made again, or the register does not know them. Ea
 as exploratory, and stands at the top of the report.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ FROM_ELSEWHERE = "came from elsewhere, or the end of the register was cut"
 
 NO_REGISTER = "the store has no register: it is older than registers, or its register was deleted"
 OLDER = "the study was registered before the register began"
+GONE = "runs that had ended are gone"
 SET_ASIDE = "runs that had ended were set aside (rerun or rm)"
 DELETED = "runs that had ended were deleted and trained again"
 REMADE = "results were deleted and made again"
@@ -98,6 +99,15 @@ def broken_claims(chain: Chain, store: Path) -> Iterator[str]:
                 yield f"{entry.path} is not what was entered: it was edited"
 
 
+def gone_of(chain: Chain, studies: Iterable[Path], there: Container[str]) -> Iterator[str]:
+    """Yield the runs that studies list and that had ended, by the register, where they are not there any more."""
+    lists = [path for study in studies if (path := study / "runs.json").exists()]
+    listed = dict.fromkeys(row["run_id"] for path in lists for row in read_json(path))
+    ended = {run for run, history in chain.histories.items() if history.has_ended}
+    if gone := [run for run in listed if run in ended and run not in there]:
+        yield f"{GONE}: {named(gone)}"
+
+
 def _stamps(report: Path) -> list[str]:
     """Return the stamps of earlier reports of the same name: of the last one, and those that it had missed itself."""
     try:
@@ -161,7 +171,7 @@ def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
         if run.record is not None:
             yield f"runs that the register does not know, so that they {FROM_ELSEWHERE}", name
     elif not _lies(path / RECORD, history.files.get(RECORD)):
-        yield "runs that had ended are gone", name
+        yield GONE, name
     else:
         yield from ((kind, f"{name}/{file}") for kind, file in _of_files(history, run))
 

@@ -15,8 +15,17 @@ from ablab.store.metrics import read_metrics
 from ablab.store.records import Curve, Evaluation, Record, Selected
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import survivors
+from ablab.tasks.identity import run_id
 
 T = TypeVar("T")
+
+
+def recipe_of(folder: RunFolder, record: Record) -> dict[str, Any]:
+    """Return the recipe of a run that has ended; UserError if it is not the one that the run is named after."""
+    recipe = folder.recipe()
+    if run_id(recipe) != record.run_id:
+        raise UserError(f"{folder.path / 'recipe.yaml'} is not the recipe of {record.run_id}: it was edited")
+    return recipe
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class ArmRun:
         """
         if (record := folder.record()) is None:
             return None
-        recipe, evaluation = flatten(folder.recipe()), folder.evaluation(evaluation_id)
+        recipe, evaluation = flatten(recipe_of(folder, record)), folder.evaluation(evaluation_id)
         is_whole = evaluation is not None or not evaluation_id
         state = "diverged" if record.state == "diverged" else "finished" if is_whole else "not judged"
         return cls(folder, recipe["seed"], state, record, evaluation, folder.curve(curve_id), recipe)
