@@ -81,6 +81,17 @@ def test_one_that_fails_leaves_the_others_alone(swept):
     assert lines[1].endswith("2 failed")
 
 
+def test_runs_that_failed_before_they_began_are_runs_of_the_store(swept, capsys):
+    store = f"outputs={swept[0] / 'smoke'}"
+    failed = [run.run_id for run in runs(swept[0]) if run.record() is None]
+    assert main(["ls", "where=state=failed", "columns=id", "format=csv", store]) == 0
+    assert sorted(capsys.readouterr().out.split()[1:]) == failed
+    assert main(["show", f"run={failed[0]}", store]) == 0
+    assert "failed" in capsys.readouterr().out
+    assert main(["rm", "where=state=failed", "dry_run=true", store]) == 0
+    assert "2 runs" in capsys.readouterr().out
+
+
 def test_the_study_links_its_runs_and_registers_what_it_asks(swept):
     outputs, _ = swept
     (folder,) = (outputs / "smoke" / "studies").iterdir()

@@ -68,6 +68,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def has_begun(self) -> bool:
+        """True if the folder has the run's recipe, so that it is a run of the store."""
+        return (self.path / "recipe.yaml").exists()
+
+    @property
     def continues(self) -> bool:
         """True if training would resume from a checkpoint."""
         states = (self.checkpoints / name for name in (LAST, PREVIOUS))
@@ -343,4 +348,4 @@ def all_runs(outputs: Path) -> Iterator[RunFolder]:
     """Yield the folder of every run of a store that has begun."""
     runs = outputs / "runs"
     if runs.is_dir():
-        yield from (RunFolder(path) for path in sorted(runs.iterdir()) if (path / "recipe.yaml").exists())
+        yield from (folder for path in sorted(runs.iterdir()) if (folder := RunFolder(path)).has_begun)

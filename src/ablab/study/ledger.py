@@ -128,7 +128,7 @@ def state_of(
         return State.FAILED
     if record is not None:
         return State.TRAINED
-    return State.INTERRUPTED if (folder.path / "recipe.yaml").exists() else State.PLANNED
+    return State.INTERRUPTED if folder.has_begun else State.PLANNED
 
 
 def register(study: Study) -> list[str]:

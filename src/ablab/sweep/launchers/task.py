@@ -79,7 +79,8 @@ def perform(words: Sequence[str], log: str | None) -> int:
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         line = " ".join(message.split("\n")[0].split())
         print(f"error: {line}", file=sys.stderr)  # noqa: T201
-        planned.folder.path.mkdir(parents=True, exist_ok=True)
+        if not planned.folder.has_begun:  # else nothing could list it, show it or remove it
+            planned.folder.begin(planned.recipe)
         write_failure(planned.folder.failure, kind_of(error), line, log, now())
         return FAILED
 
