@@ -140,6 +140,27 @@ def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, c
     assert "helper.py is no input, so that to edit it makes no other run" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_a_study_names_it_too_and_sees_that_it_was_edited_between_arms(folder, capsys):
+    noise = "from random import Random\ndef noise(text): return Random(text).gauss(0, 0.02)\n"
+    Path("helper.py").write_text(noise)
+    used = TRAIN.replace("import argparse", "import argparse, helper").replace("random.Random(", "helper.noise(")
+    Path("train.py").write_text(used.replace('").gauss(0, 0.02)', '")'))
+    said = "helper.py is no input, so that to edit it makes no other run; add it to inputs:\n"
+    assert main(["study", "experiment=lr"]) == 0
+    assert capsys.readouterr().out.count(said) == 1
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert capsys.readouterr().out.count(said) == 1
+    unlike = "The arms were not made alike: they differ in helper.py, which is no input."
+    assert main(["report", "experiment=lr"]) == 0
+    assert unlike not in capsys.readouterr().out
+    Path("helper.py").write_text(noise + "# edited\n")
+    assert main(["rm", "where=schedule=cosine"]) == 0
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    assert unlike in Path("outputs/reports/lr/report.md").read_text()
+
+
 def test_a_folder_with_the_store_is_the_same_input_after_a_run(folder):
     for _ in range(2):
         assert main(["train", *words_of(DONE, "task.inputs=[.]")]) == 0

@@ -12,6 +12,7 @@ import pytest
 
 from ablab.api import open as open_store
 from ablab.commands.cli import main
+from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.sweep.progress import last_line
@@ -149,6 +150,41 @@ def test_a_line_of_progress_that_a_kill_cut_off_does_not_reach_the_next_attempt(
     main(words)
     assert main(words) == 0
     assert [(row["step"], row["loss"]) for row in only_run().record.validations] == [(1, 3), (2, 2), (3, 1)]
+
+
+@pytest.mark.parametrize(("goes_on", "low", "high"), [(True, 1.5, 60), (False, 0, 1.5)])
+def test_the_time_of_an_attempt_counts_if_the_next_one_goes_on_from_it(folder, capsys, goes_on, low, high):
+    script = (
+        "first = os.environ['ABLAB_ATTEMPT'] == '1'\n"
+        f"step = 1 if first or not {goes_on} else 2\n"
+        "if first: time.sleep(1.5)\n"
+        "place = open(os.path.join(os.path.dirname(out), 'progress.jsonl'), 'a')\n"
+        "place.write(json.dumps({'step': step, 'loss': 3}) + '\\n')\n"
+        "place.flush()\n"
+        "if first: os.kill(os.getpid(), signal.SIGKILL)\n"
+    ) + DONE
+    words = ["train", *words_of(script)]
+    main(words)
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "had come to step 1\n" in capsys.readouterr().out
+    assert low <= only_run().record.cost.seconds < high
+
+
+def test_a_result_that_was_read_before_a_kill_is_the_runs_own(folder, monkeypatch):
+    """A second one would be a step more than other runs have."""
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    words = ["train", *words_of(f"open('count', 'a').write('x'); {DONE}")]
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_record", killed)
+        main(words)
+    assert main(words) == 0
+    assert Path("count").read_text() == "x"
+    assert [row["step"] for row in only_run().record.validations] == [1]
+    assert only_run().scores["loss"] == 1
 
 
 def test_a_file_of_progress_that_is_begun_anew_is_read_from_its_beginning(tmp_path):

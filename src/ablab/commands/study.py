@@ -160,6 +160,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
             yield f"First {keys} is tuned for every arm on validation; its seeds are no seeds of the study"
         yield ""
     yield from _plan(found, entries, tried(found))
+    yield from found.cautions
     yield ""
     if found.looks is not None and any(entry.record is not None for entry in entries.values()):
         yield "Where the claims stand:"

@@ -6,7 +6,7 @@ from typing import Any
 from ablab.code.differences import RecordedCode, comparable, made_by, of_other_version, same_code
 from ablab.code.machine import NUMERICAL
 from ablab.judge.runs import ArmRun, ArmRuns
-from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.records import UNNAMED, Curve, Evaluation, Record
 
 Facts = Mapping[str, object]
 """Provenance by the names that the report uses."""
@@ -70,6 +70,7 @@ def _judge(evaluation: Evaluation | Curve) -> RecordedCode:
 def _facts(run: ArmRun) -> Facts:
     assert run.record is not None
     facts: dict[str, object] = {**_of_training(run.record)}
+    facts |= {f"{path}, which is no input": digest for path, digest in run.record.provenance.get(UNNAMED, {}).items()}
     if run.evaluation is not None:
         facts["evaluation code"] = [_judge(run.evaluation)]
     for curve in run.curves:

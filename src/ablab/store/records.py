@@ -67,6 +67,10 @@ class Selected(Strict):
     sha256: str | None = None
 
 
+UNNAMED = "unnamed"
+"""What a record's provenance calls the files that the run may have read although no setting names them."""
+
+
 def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value  # such as 1e9
 

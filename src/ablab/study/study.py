@@ -144,6 +144,12 @@ class Study:
         labels = {arm: self.label_of(arm) for arm in {cell.arm for cell in self.cells}}
         object.__setattr__(self, "cells", [replace(cell, label=labels[cell.arm]) for cell in self.cells])
 
+    @property
+    def cautions(self) -> list[str]:
+        """What a user should know of the arms' settings before a run, each line once."""
+        first = {cell.arm: cell.planned.task for cell in reversed(self.cells)}
+        return list(dict.fromkeys(line for task in reversed(first.values()) for line in task.cautions()))
+
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""
         return self.baselines.get(arm, self.baseline)

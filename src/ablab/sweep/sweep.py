@@ -62,6 +62,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
         check_scales(study.claims, study.cells)
     ready(study.cells[0].planned.config.logger, console.say)
     console.say(f"{study.name}: {how_many(len(study.arms), 'arm')}, {_planned(study)}")
+    console.say_all([] if _is_over(board) else study.cautions)
     if study.task.is_tried_first() and not _done(board) and not (has_passed(study) or check(study, console)):
         return FAILED
     for prospect in prospects(study) if study.claims and not _is_over(board) else ():

@@ -19,7 +19,7 @@ from ablab.errors import UserError
 from ablab.fields import Role
 from ablab.files import read_json, sealed, sha256, write_json
 from ablab.store.metrics import MetricsFile
-from ablab.store.records import Cost, Evaluation, Record, Selected, ToldCost, now
+from ablab.store.records import UNNAMED, Cost, Evaluation, Record, Selected, ToldCost, now
 from ablab.store.run_folder import STATE
 from ablab.tasks import identity
 from ablab.tasks.score import Place
@@ -68,6 +68,10 @@ class Loop:
     def seconds(self) -> float:
         """Of training so far, those of earlier processes included."""
         return self._before + time.perf_counter() - self._began
+
+    def begin_anew(self) -> None:
+        """Count the seconds of this process alone: its training has not gone on from what earlier ones left."""
+        self._before = 0.0
 
     def steps(self, total: int) -> Iterator[int]:
         """Yield the number of each step that is left, from 0. `total`: steps of the whole training."""
@@ -185,10 +189,11 @@ class OwnTask(Task, ABC):
     """A task of one's own. Its constructor takes the settings, with their types and defaults, as a part's does.
 
     Interrupted training goes on from the state of the last validation. The last state is the selected one. `tested`:
-    what its evaluations are on.
+    what its evaluations are on. `continuing`: what is said of a run that goes on after a step.
     """
 
     tested: ClassVar[str] = "test"
+    continuing: ClassVar[str] = "continues from step {:,}"
 
     @abstractmethod
     def train_on(self, loop: Loop) -> None:
@@ -222,8 +227,9 @@ class OwnTask(Task, ABC):
     def train(self, work: Any, callbacks: RunCallbacks, stops: Stops | None = None) -> Record | None:
         loop = Loop(work, callbacks, stops)
         if loop.step:
-            callbacks.console.say(f"{work.run_id} continues from step {loop.step:,}")
+            callbacks.console.say(f"{work.run_id} {self.continuing.format(loop.step)}")
         diverged: str | None = None
+        unnamed = self.unnamed()
         with callbacks.training(loop.step, loop.validations):
             try:
                 loop.ask()  # it may have been killed after the search had decided
@@ -237,9 +243,15 @@ class OwnTask(Task, ABC):
         if diverged is None and not loop.validations:
             raise self._unvalidated()
         record = _record(work, loop, diverged, None if diverged is not None else self.told_cost(loop.state))
+        if unnamed:
+            record = record.model_copy(update={"provenance": {**record.provenance, UNNAMED: unnamed}})
         work.folder.write_record(record)
         work.folder.tidy()
         return record
+
+    def unnamed(self) -> dict[str, str]:
+        """Return digests of files that training may read although no setting names them, by their paths."""
+        return {}
 
     def told_cost(self, state: Any) -> ToldCost | None:
         """Return what the program said of its own cost, of the state that training has left; None if nothing."""

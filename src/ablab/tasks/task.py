@@ -209,6 +209,10 @@ class Task:
         """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`, None for what is not known."""
         raise UserError(f"check=true: task={self.name} cannot be tried out; allowed: task=translation")
 
+    def cautions(self) -> Sequence[str]:
+        """Return what a user should know of these settings before a run: lines, each once for a study."""
+        return ()
+
     def is_tried_first(self) -> bool:
         """Return whether a study tries out its arms once before its first run."""
         return False

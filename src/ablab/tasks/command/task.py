@@ -11,7 +11,7 @@ import numpy as np
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, NonNegative, Positive
-from ablab.files import read_json, write_json
+from ablab.files import read_json, sha256, write_json
 from ablab.store.records import ToldCost
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.command.artefacts import write_artefacts
@@ -45,6 +45,7 @@ class Command(OwnTask):
     has_own_scores = True
     is_heard = True
     tested = "result"
+    continuing = "had come to step {:,}"
     scores: Scores = MappingProxyType({})
     primary = loss = ""
     costs: ClassVar[Scores] = {"seconds": Score("time of a run", "s", 2, False, "training", "seconds")}
@@ -101,14 +102,19 @@ class Command(OwnTask):
     def converging(self, score: Score) -> None:
         """What a command calls a score need not be one of training."""
 
+    def cautions(self) -> list[str]:
+        paths = undeclared(self.command, self.inputs)[:5]
+        said = [f"{path} is no input, so that to edit it makes no other run; add it to inputs:" for path in paths]
+        if (image := unpinned(self._of_arm())) is None:
+            return said
+        other = "may be another image tomorrow, and the run would have the same id"
+        return [*said, f"{image} {other}; name it by its digest, as in NAME@sha256:..."]
+
+    def unnamed(self) -> dict[str, str]:
+        return {path: sha256(Path(path)) for path in undeclared(self.command, self.inputs)}
+
     def prepared(self, planned: Any, console: Any) -> Any:
-        for path in undeclared(self.command, self.inputs)[:5]:
-            console.say(f"{path} is no input, so that to edit it makes no other run; add it to inputs:")
-        if (image := unpinned(self._of_arm())) is not None:
-            console.say(
-                f"{image} may be another image tomorrow, and the run would have the same id; name it by its digest, "
-                "as in NAME@sha256:..."
-            )
+        console.say_all(self.cautions())
         return super().prepared(planned, console)
 
     def _of_arm(self) -> list[str]:
@@ -116,6 +122,8 @@ class Command(OwnTask):
         return filled(self.command, {**{name: f"{{{name}}}" for name in OF_A_RUN}, **self.values})
 
     def train_on(self, loop: Loop) -> None:
+        if loop.total is not None:
+            return  # its result was read before a kill
         folder = loop.folder / FOLDER
         folder.mkdir(exist_ok=True)
         artefacts = RunFolder(loop.folder).artefacts
@@ -126,7 +134,12 @@ class Command(OwnTask):
             for point in points:
                 if point.step > loop.step:  # a command that begins anew writes again what is known
                     loop.validate(point.step, self._told(point.scores), None)
+                elif point.step <= before:
+                    loop.begin_anew()
 
+        before = -1
+        note(progress.news())
+        before = loop.step  # whatever an earlier attempt had told
         try:
             found = self._run(
                 folder, loop.seed, self.values, loop.config.trainer.threads, lambda: note(progress.news())
