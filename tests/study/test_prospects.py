@@ -111,6 +111,43 @@ def test_runs_that_score_alike_tell_no_noise(tmp_path, monkeypatch, expect):
     assert not hopeless
 
 
+def test_a_claim_judged_by_pairs_is_promised_what_pairs_show(tmp_path):
+    """Runs of one seed vary together here; before there are pairs, nothing is called hopeless."""
+    claim = "{arm: layerdrop=0.1, expect: equal, margin: 1}"
+    words = declared(tmp_path, [claim])
+    path = tmp_path / "claims.yaml"
+    path.write_text(path.read_text() + "error: paired\n")
+    fill(words[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs", missing={(ARMS[1], n) for n in (3, 4, 5)})
+    ((apart, hopeless),) = words_of(words)
+    assert "less, where runs with the same seed vary together" in apart
+    assert not hopeless
+    fill(words[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs")
+    ((together, hopeless),) = words_of(words)
+    assert "beside its pair is" in together
+    assert "over 5 pairs of this study" in together
+    pairs = {}
+    for cell in define(words).cells:
+        if cell.arm in ARMS[:2]:
+            pairs.setdefault(cell.seed, []).append(
+                cell.planned.folder.evaluation(cell.planned.evaluation_id).scores["bleu"]
+            )
+    sd = np.std([arm - baseline for baseline, arm in pairs.values()], ddof=1)
+    chance = equivalence_power(1, sd / 5**0.5, 4, 0.05)
+    assert f"5 seeds support it with a chance of {100 * chance:.0f} %" in together
+    path.write_text(path.read_text().replace("error: paired\n", ""))
+    ((moderated, _),) = words_of(words)
+    assert "over 20 runs of this study" in moderated
+
+
+def test_two_runs_hardly_tell_the_noise(tmp_path):
+    words = declared(tmp_path, ["{arm: layerdrop=0.1, expect: equal, margin: 0.001}"])
+    others = {(arm, seed) for arm in ARMS for seed in (1, 2, 3, 4, 5)} - {(ARMS[0], 1), (ARMS[0], 2)}
+    fill(words[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs", missing=frozenset(others))
+    ((said, hopeless),) = words_of(words)
+    assert "over 2 runs of this study: hardly known)" in said
+    assert not hopeless
+
+
 def test_secondary_claims_take_nothing_from_the_primary(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}

@@ -4,6 +4,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ ALPHA = 0.05
 BOUNDED = ("equal", "not_worse")
 """Expectations that a difference lies within the margin."""
 
+FEWEST = 4
+"""Degrees of freedom below which noise is hardly known, so that nothing is called hopeless for it."""
+
 POOR = 0.2
 """Chance below which such a claim is called hopeless."""
 
@@ -49,11 +53,24 @@ class ScoredRun(NamedTuple):
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of a run's score within arms. `runs`: that show it; `origin`: where they lie."""
+    """The standard deviation of a run's score within arms. `runs`: that show it; `origin`: where they lie.
+
+    `df`: degrees of freedom. `is_paired`: it is that of the claim's difference within pairs, brought
+    down to one run, so that what runs with the same seed have in common is left out; `runs` are then pairs.
+    """
 
     sd: float
     runs: int
     origin: str
+    df: float = inf
+    is_paired: bool = False
+
+    @property
+    def words(self) -> str:
+        """Say how large it is, and how that is known."""
+        hardly = ": hardly known" if self.df < FEWEST else ""
+        beside = " beside its pair" if self.is_paired else ""
+        return f"a run's standard deviation{beside} is {self.sd:.3g}, over {self.runs} {self.origin}{hardly}"
 
 
 def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
@@ -114,7 +131,27 @@ def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usua
     if not df:
         return None
     squares = sum((values.size - 1) * float(values.var(ddof=1)) for values in known.values())
-    return Noise((squares / df) ** 0.5, sum(values.size for values in known.values()), origin)
+    return Noise((squares / df) ** 0.5, sum(values.size for values in known.values()), origin, df)
+
+
+def _within_pairs(study: Study, claim: Settled) -> Noise | None:
+    """Return the noise of a claim that is judged by its pairs, from pairs that have ended; None of fewer than three."""
+    score, index, values = (
+        study.task.scores[claim.metric],
+        index_of(study.outputs),
+        defaultdict[int, dict[str, float]](dict),
+    )
+    for cell in study.cells:
+        folder = cell.planned.folder
+        if cell.arm in claim.weights and (record := folder.record()) is not None and record.state != "diverged":
+            value = score.value(record, index.evaluation(folder, cell.planned.evaluation_id))
+            values[cell.seed] |= {} if value is None else {cell.arm: value}
+    whole = [pair for pair in values.values() if pair.keys() == claim.weights.keys()]
+    if len(whole) < MINIMUM_SEEDS:
+        return None
+    found = [sum(weight * pair[arm] for arm, weight in claim.weights.items()) for pair in whole]
+    of_a_run = statistics.stdev(found) / sum(weight**2 for weight in claim.weights.values()) ** 0.5
+    return Noise(of_a_run, len(whole), "pairs of this study", len(whole) - 1, is_paired=True)
 
 
 @dataclass(frozen=True)
@@ -163,6 +200,8 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
         return Prospect(claim, f"all failing against none would be seen (p = {p:.3f}; it needs {level:.3g})")
     if claim.metric not in study.task.scores:
         return Prospect(claim, "its noise is known only from the study itself")
+    if not _borrows(study):
+        noise = _within_pairs(study, claim) or noise
     if noise is None:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
     if not noise.sd:
@@ -228,16 +267,18 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     seeds, score = len(study.seeds), study.task.scores[claim.metric]
     layout = _layout(study, claim)
     error, df = layout.precision(noise.sd, seeds)
-    shown = f"(a run's standard deviation is {noise.sd:.3g}, over {noise.runs} {noise.origin})"
+    may_be_less = layout.others is None and not noise.is_paired
+    apart = "; less, where runs with the same seed vary together" if may_be_less else ""
+    shown, is_known = f"({noise.words}{apart})", noise.df >= FEWEST and not may_be_less
     if claim.expect in BOUNDED:
         chance = POWERS[claim.expect](claim.margin, error, df, level)
-        is_hopeless = chance < POOR
+        is_hopeless = is_known and chance < POOR
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
         seen = detectable_difference(error, df, POWER, level)
         figure = f"{seen:.3g} {score.unit}".rstrip()
         words = f"{seeds} seeds see a difference of {figure} with 80 % power {shown}"
-        is_hopeless = seen > score.absurd  # a claim that needs more is called hopeless
+        is_hopeless = is_known and seen > score.absurd  # a claim that needs more is called hopeless
         chance = POWERS[claim.expect](claim.margin, error, df, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
@@ -249,8 +290,12 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
 
 def _layout(study: Study, claim: Settled) -> Layout:
     weights = list(claim.weights.values())
-    borrows = study.experiment is None or study.experiment.decisive_error != "paired"
-    return Layout(weights, max(0, len(study.arm_of_rows) - len(weights)) if borrows else None)
+    return Layout(weights, max(0, len(study.arm_of_rows) - len(weights)) if _borrows(study) else None)
+
+
+def _borrows(study: Study) -> bool:
+    """Return whether claims are judged by the noise of all arms, and not by their pairs."""
+    return study.experiment is None or study.experiment.decisive_error != "paired"
 
 
 def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
