@@ -105,6 +105,15 @@ def test_another_table_than_the_registered_one_is_said(place, capsys):
     assert claim["exploratory"] == "the claims were registered for ../results.csv"
 
 
+def test_claims_registered_for_two_tables_are_those_of_each(place, capsys):
+    for name in ("first.csv", "results.csv"):
+        registered(capsys, "claims.yaml", f"table={name}")
+    for name in ("first.csv", "results.csv"):
+        write(place, name=name)
+        data, _, _ = reported(name)
+        assert [claim["exploratory"] for claim in data["claims"]] == [None]
+
+
 def test_what_was_edited_is_exploratory_and_what_was_deleted_is_judged_all_the_same(place, capsys):
     registered(capsys, "claims.yaml", "table=results.csv")
     write(place)

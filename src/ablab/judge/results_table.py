@@ -124,16 +124,19 @@ def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
         raise UserError(f"{where}: the run has scores and is said to have diverged; allowed: one or the other")
 
 
+LARGEST = 1e100
+"""Size of a value from which its square would be no number any more."""
+
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """A value. `float` also reads `31_5`, and the digits of other scripts, where a slip is likelier than a number."""
 
 
 def _value(text: str, where: str) -> float:
     value = float(text) if NUMBER.fullmatch(text) else math.nan
-    if not math.isfinite(value):
+    if not abs(value) < LARGEST:  # nan is not, either
         raise UserError(
-            f"{where}: value={text}: allowed: a finite number such as 31.5 or 2e-3, or {DIVERGED} for a run without a "
-            "score"
+            f"{where}: value={text}: allowed: a number such as 31.5 or 2e-3, below {LARGEST:g}, or {DIVERGED} for a "
+            "run without a score"
         )
     return value
 
