@@ -60,8 +60,8 @@ def test_the_table_of_a_column_says_over_how_many_seeds_its_means_are(document, 
     table = column_files(document.model_copy(update={"arms": arms}))["column_table.tex"]
     assert said in table
     # Differences are of 5 seeds.
-    assert ("paired by seed, over those that both have" in table) == (finished != (5, 5, 5, 5))
-    assert "paired by seed" in table
+    assert ("over the seeds that both have" in table) == (finished != (5, 5, 5, 5))
+    assert "difference from layerdrop=0" in table
 
 
 LONG = "a_name=that_is_longer,than.most=columns_of,a_paper=are_wide"

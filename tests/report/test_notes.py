@@ -17,7 +17,7 @@ from ablab.report.dashboard.content import Content
 from ablab.report.dashboard.send import as_sent, report
 from ablab.report.latex import breakable
 from ablab.report.names import named
-from ablab.report.sentences import notes
+from ablab.report.sentences import methods, notes
 from ablab.report.tables import tables
 from ablab.tracking.console import Console
 
@@ -33,6 +33,29 @@ def document(reported):
 def written(document, tmp_path, undrawn):
     _write(document.model_dump(), named(document), tmp_path / "noted")
     return tmp_path / "noted"
+
+
+@pytest.mark.parametrize(
+    ("steps", "of_mean", "said"), [([900, 1000], 4.0, True), ([900, 1000], 4.5, False), ([1000], 4.0, False)]
+)
+def test_weights_that_averaging_made_worse_are_said(reported, steps, of_mean, said):
+    """The last of them validates at a BLEU of 5.5."""
+    selection = of_study(reported.study)
+
+    def averaged(run):
+        validations = [{"step": 900.0, "bleu": 7.0}, {"step": 1000.0, "bleu": 5.5}]
+        selected = run.record.selected.model_copy(update={"steps": steps, "scores": {"bleu": of_mean}})
+        return replace(run, record=run.record.model_copy(update={"selected": selected, "validations": validations}))
+
+    arms = [replace(arm, runs=list(map(averaged, arm.runs))) for arm in selection.arms if not arm.diverged]
+    found = [note for note in notes(replace(selection, arms=arms), []) if note.startswith("averaged weights")]
+    runs = sum(len(arm.runs) for arm in arms)
+    line = f"averaged weights are worse on validation than the last of them in {runs} of {runs} runs, by 1.50 BLEU on"
+    assert found == [f"{line} average"] * said
+    count = {len(steps)} - {1}
+    assert [line for line in methods(selection, []) if line.startswith("They are means")] == []
+    told = [line for line in methods(replace(selection, arms=arms), []) if line.startswith("They are means")]
+    assert told == [f"They are means of {one} checkpoints." for one in count]
 
 
 TEXTS = ("report.html", "report.md", "report.tex", "column_table.tex", "column_figure.tex", "column_methods.tex")

@@ -50,6 +50,16 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     assert bleu.ratio == pytest.approx(bleu.between / bleu.within)
 
 
+def test_nothing_is_said_of_smoke_runs(selection):
+    """Their scores mean nothing, and so does a number of seeds for a next study."""
+
+    def smoke(run):
+        return replace(run, record=run.record.model_copy(update={"config": {**run.record.config, "smoke": True}}))
+
+    arms = [ArmRuns(one.name, list(map(smoke, one.runs))) for one in selection.arms]
+    assert metric_lines(replace(selection, arms=arms)) == []
+
+
 def test_the_best_stands_first(selection):
     f = [line.f for line in metric_lines(selection)]
     assert f == sorted(f, reverse=True)

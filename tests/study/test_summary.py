@@ -72,7 +72,7 @@ def test_the_learning_curves_name_what_their_mean_leaves_out(failing, tmp_path, 
     assert draw_learning(failing, ledger(failing), tmp_path / "curves.png")
     (legend,) = [panel.get_legend() for panel in figures[0].axes if panel.get_legend()]
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["layerdrop=0", "layerdrop=0.1 (2 of 3 runs: 1 diverged)"]
+    assert labels == ["no LayerDrop", "LayerDrop 0.1 (2 of 3 runs: 1 diverged)"]
 
 
 def test_the_curves_of_many_arms_have_no_legend(failing, tmp_path, monkeypatch):

@@ -151,7 +151,8 @@ def _beside(line: ClaimLine) -> Iterator[str]:
 
 
 CONDITIONS = {
-    "wide": "the scores of {arm} scatter {figure:.1f} times as much as those of the other arms",
+    "wide": "the scores of {arm} scatter {figure:.1f} times as much as those of the other arms (by their median "
+    "variance, corrected for few seeds)",
     "groups": "scores within arms fall into two groups; the error rate is that of noise near normal",
     "order": "scores follow those of the seed before; the error rate is that of independent seeds",
     "opposed": "runs with the same seed vary in opposite directions (correlation {figure:.2f}), and the moderated t "
@@ -163,7 +164,7 @@ CONDITIONS = {
 
 
 def condition_words(found: Sign) -> str:
-    """Format as `the scores of norm=post scatter 4.1 times as much as those of the other arms`."""
+    """Format as `the scores of norm=post scatter 4.1 times as much as those of the other arms (...)`."""
     return CONDITIONS[found.kind].format(arm=found.arm, figure=found.figure)
 
 

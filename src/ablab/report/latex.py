@@ -54,7 +54,6 @@ def _words(document: Document) -> list[str]:
     about = [document.question, f"Source: {document.source}" if document.source else ""]
     texts = [*about, *document.notes, answers(document.claims) if document.claims else ""]
     items = [
-        breakable(answers(document.claims)),
         "\\begin{itemize}\\sloppy",
         *(_item(document, claim) for claim in document.claims),
         "\\end{itemize}",
@@ -271,8 +270,8 @@ def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]
         baseline = document.baselines if document.within else document.baseline
         interval = f", with {breakable(_intervals(document))}" if "interval" in columns else ""
         shared = {line.n for line in document.differences if line.difference is not None} == counts
-        paired = "paired by seed" if shared else "paired by seed, over those that both have"
-        text += f" $\\Delta$: difference from {breakable(baseline)}, {paired}{interval}."
+        over = "" if shared else " over the seeds that both have"
+        text += f" $\\Delta$: difference from {breakable(baseline)}{over}{interval}."
     text += f" The first {MOST_ARMS} of {len(arms)} arms." if len(arms) > MOST_ARMS else ""
     return text + breakable(_notes(document))
 

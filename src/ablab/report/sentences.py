@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import nan
 
 from ablab.judge.build import findings
 from ablab.judge.document import Document, DriftLine, Setup
@@ -9,6 +10,7 @@ from ablab.judge.evidence import chosen
 from ablab.judge.flaws import MOST_NAMED, named
 from ablab.judge.lines import ClaimLine
 from ablab.judge.metrics import Measure
+from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
@@ -18,8 +20,9 @@ from ablab.statistics.moderated import VERSION
 from ablab.store.pack import has_no_texts
 from ablab.study.tuning import TUNING
 from ablab.tasks.own_metrics import own_metrics
+from ablab.tasks.score import Score
 from ablab.tasks.task import FAILURES
-from ablab.text import duration, how_many, p_words, program, signed
+from ablab.text import counted, duration, how_many, p_words, program, signed
 
 
 def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -82,12 +85,39 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         for name, metric in own_metrics().items()
         if name in {selection.metric, *(claim.metric for claim in selection.claims)}
     ]
+    said += _averaged(selection)
     if selection.origin is not None:
         said.append(f"taken as better: {', '.join(dict.fromkeys(map(_better, _compared(selection))))}")
     registered = selection.registered
     if registered is not None and selection.error == "moderated" and registered.moderated_test < VERSION:
         said.append(OLDER_TEST)
     return said
+
+
+def _averaged(selection: SelectedArms) -> Iterator[str]:
+    """Yield a note on runs whose weights validate far worse since they were averaged.
+
+    Far: twice what a settled curve moves, since the last of the averaged weights may be the best of several by chance.
+    """
+    averaged = selection.where(lambda run: run.selected is not None and len(run.selected.steps) > 1)
+    if not averaged:
+        return
+    score = selection.task.watched
+    gaps = [_lost_by_averaging(run, score) for run in averaged]
+    if lost := [gap for gap in gaps if gap > 2 * score.enough]:
+        yield (
+            f"averaged weights are worse on validation than the last of them in {len(lost)} of "
+            f"{how_many(len(gaps), 'run')}, by {sum(lost) / len(lost):.{score.digits}f} {score.unit} on average"
+        )
+
+
+def _lost_by_averaging(run: ArmRun, score: Score) -> float:
+    """Return by how much the last of the averaged weights is better than their mean; nan where it is not known."""
+    assert run.record is not None
+    assert run.selected is not None
+    last = next((row for row in run.record.validations if row["step"] == run.selected.steps[-1]), {})
+    gap = last.get(score.key, nan) - run.selected.scores.get(score.key, nan)
+    return gap if score.higher_is_better else -gap
 
 
 def drifted(line: DriftLine) -> str:
@@ -133,7 +163,7 @@ NOISE = {
 """The method of differences, by how a study estimates their noise."""
 
 CONDITION = {
-    "moderated": "if seeds are independent, equal seeds not negatively correlated, and noise near normal",
+    "moderated": "if seeds are independent, equal seeds not negatively correlated, and noise alike and near normal",
     "paired": "if seeds are independent, and differences near normal",
 }
 """When the error rate holds."""
@@ -159,6 +189,9 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
     """
     if selection.origin is None:
         yield from selection.task.methods
+        means = {len(run.selected.steps) for run in selection.where(lambda run: True) if run.selected} - {1}
+        if means:
+            yield f"They are means of {counted(sorted(means))} checkpoints."
     if by:
         usual = "paired" if selection.measure.of_machine else selection.error
         yield f"Differences were judged by {NOISE[usual if usual in by else by[0]]}, the test set fixed."
@@ -167,7 +200,7 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
         if selection.within == TUNING and selection.looks is None:
             yield CHANGES
     if any(claim.margin for claim in selection.claims):
-        yield "Tests against margins are one-sided (Schuirmann 1987)."
+        yield "Within-margin tests are one-sided (Schuirmann 1987)."
     if selection.lengths is not None:
         yield (
             f"Worth sets a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
