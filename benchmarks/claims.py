@@ -25,8 +25,10 @@ HEAD = """# What do the papers claim, and what do our runs show?
 
 Each claim that an experiment here takes from a paper, beside what was published. All runs are small: a claim that
 they do not support may hold at the size of its paper. So studies end with the line that runs them in full on a GPU,
-which nobody has done here. Verdicts are at one error rate of 5 % for each study. *To settle it* says with how
-many seeds a new study would decide the claim with 80 % power. This page is made of the reports by `make results`.
+which nobody has done here. Verdicts are at an error rate of 5 % for the primary claims of a study, and of 5 % for
+the secondary ones. *To settle it* says with how many seeds a new study would decide the claim with 80 % power: a claim
+that two arms are alike if nothing differs, any other if the difference is as large as the margin. This page is made
+of the reports by `make results`.
 """
 
 
@@ -76,7 +78,10 @@ def _settling(claim: ClaimLine) -> str:
         return ""
     if claim.advice is None:
         return claim.reason or ""
-    return "more seeds than anyone trains" if claim.advice.seeds is None else f"{claim.advice.seeds:,} seeds of each"
+    if claim.advice.seeds is None:
+        return "more seeds than anyone trains"
+    given = "if nothing differs" if claim.expect in ("equal", "not_worse") else f"if it is {claim.margin:g}"
+    return f"{claim.advice.seeds:,} seeds of each, {given}"
 
 
 def _size(document: Document) -> str:

@@ -1,5 +1,6 @@
 """Write docs/results/seeds.md: how many seeds an ablation needs, from the runs of the published reports."""
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from ablab.files import COLOURS, read_json, write_text
 from ablab.judge.document import Document
 from ablab.report.plain_words import OPEN
+from ablab.statistics.conditions import steady
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
 from ablab.text import duration
 
@@ -168,12 +170,21 @@ def _pairing(reports: Mapping[str, Document]) -> list[str]:
 
 
 def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
-    """Yield the noise of each study in BLEU of Multi30k: other texts have another scale."""
+    """Yield the noise of each study in BLEU of Multi30k: other texts have another scale.
+
+    Without arms that scatter wildly, which are no noise of a run; older reports still counted them.
+    """
     for name, one in reports.items():
         if one.metric != "test_bleu" or not (one.test_set or "").startswith("test_2016"):
             continue
         line = next((line for line in one.metrics if line.metric == one.metric), None)
-        if line is not None:
+        scores = {arm.name: [run.score for run in arm.runs if run.score is not None] for arm in one.arms}
+        several = {arm: values for arm, values in scores.items() if len(values) > 1}
+        if line is not None and (alike := steady(several)) != several:
+            runs = sum(map(len, alike.values()))
+            squares = sum((len(values) - 1) * statistics.variance(values) for values in alike.values())
+            yield Noise(name, (squares / (runs - len(alike))) ** 0.5, runs)
+        elif line is not None:
             yield Noise(name, line.within, line.runs)
         elif len(one.arms) == 1 and one.arms[0].sd is not None:
             yield Noise(name, one.arms[0].sd, one.arms[0].finished)
@@ -309,7 +320,15 @@ def draw(noises: Sequence[Noise], path: Path) -> None:
         last = one.seen(SEEN[-1])
         axes.plot(SEEN, [one.seen(n) for n in SEEN], color=COLOURS[0], alpha=0.8)
         place = max(last, place * APART)
-        axes.annotate(one.study, (SEEN[-1], last), (SEEN[-1] + 0.4, place), va="center", fontsize="small")
+        axes.annotate(
+            one.study,
+            (SEEN[-1], last),
+            (SEEN[-1] + 1, place),
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+        )
     axes.axhline(HALF, color="#666666", linewidth=1, linestyle="--")
     axes.text(SEEN[0] + 0.1, HALF, "0.5 BLEU", ha="left", va="bottom", color="#666666")
     axes.set(yscale="log", xlabel="seeds of each arm", ylabel="difference seen with 80 % power (BLEU)", xlim=(2, 20))
