@@ -2,6 +2,7 @@
 #   make install      environment in .venv, pinned install
 #   make train        environment, pinned install, the default experiment, its result
 #   make test         the same environment with development tools; lint, types, tests
+#   make test-long    the tests that take longest: whole studies, pages and reports, kills; with these, what CI runs
 #   make test-all     with the slow tests: those that learn something, and every arm end to end
 #   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
 #   make test-input   ten thousand command lines, experiment files, records, corpora and names of every kind
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-faults test-input docs results audit lint clean
+.PHONY: help install train test test-long test-all test-faults test-input docs results audit lint clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -26,10 +27,13 @@ train: $(VENV)/.installed
 	$(BIN)/python train.py
 
 # Tests start hundreds of Python processes: none should compile anew what another has.
-test test-all test-faults test-input: export PYTHONDONTWRITEBYTECODE =
+test test-long test-all test-faults test-input: export PYTHONDONTWRITEBYTECODE =
 # One process more than two cores have: many tests wait for processes of their own.
 test: lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile
+
+test-long: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'long and not slow and not faults'
 
 test-all: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not faults'

@@ -10,10 +10,17 @@ from hypothesis import settings
 from jaxtyping import config as jaxtyping
 from jaxtyping import install_import_hook
 
+from tests.long_tests import mark
+
 install_import_hook(["ablab.transformer.model", "ablab.transformer.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
 settings.register_profile("ablab", deadline=None, derandomize=True)
 settings.load_profile("ablab")
+
+
+@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
+def pytest_collection_modifyitems(items):
+    mark(items)
 
 
 @pytest.hookimpl(tryfirst=True)
