@@ -14,7 +14,7 @@ from ablab.store.heartbeat import Heartbeat, heartbeat
 from ablab.store.locks import is_former, locked, locked_when_free
 from ablab.store.records import Record
 from ablab.store.spent import Spent
-from ablab.tasks.plan import Planned
+from ablab.tasks.plan import Planned, check_writable
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 
@@ -24,6 +24,7 @@ def run(planned: Planned, console: Console, began: float | None = None) -> Recor
 
     `began`: by `time.perf_counter`, when the process took up the run; None: now.
     """
+    check_writable(planned.outputs)
     folder, asked = planned.folder, time.perf_counter()
     waits = planned.config.wait or is_former(folder)
     lock = locked_when_free(folder, console.say) if waits else locked(folder)

@@ -1,6 +1,7 @@
 """The study that is shipped: a verdict in seconds, from the archive as it was packed."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -75,3 +76,14 @@ def test_a_recipe_that_was_edited_takes_its_run_out(capsys):
     assert "1 provisional." in said
     assert main(["report", f"runs={recipe.parent.name}", "outputs=mine"]) == 2
     assert "it was edited" in capsys.readouterr().err
+
+
+def test_a_store_that_cannot_be_written_in_is_shown_and_verified(capsys, monkeypatch):
+    assert main(["demo", "to=mine"]) == 0
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    capsys.readouterr()
+    assert main(["verify", "experiment=digits", "outputs=mine"]) == 0
+    assert main(["ls", "outputs=mine"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["report", "experiment=digits", "outputs=mine"]) == 2
+    assert capsys.readouterr().err == "error: outputs=mine: no permission to write in mine\n"

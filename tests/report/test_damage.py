@@ -143,7 +143,7 @@ def test_a_report_that_cannot_be_written_replaces_nothing(store, reported, monke
 
     monkeypatch.setattr("ablab.commands.report.latex", full)
     code, _, err = typed(reported.words[0], f"outputs={store}", "metric=test_bleu", "resamples=1001")
-    assert (code, err) == (1, "error: the disk: No space left on device\n")
+    assert (code, err) == (1, "error: the disk, or what the output goes to: No space left on device\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
     code, _, _ = typed(reported.words[0], f"outputs={store}", "metric=test_chrf", "resamples=1001")

@@ -37,6 +37,7 @@ from ablab.study.definition import define
 from ablab.study.study import Study, label_of
 from ablab.sweep.summary import open_study_tracker
 from ablab.tasks.own_metrics import check_metric
+from ablab.tasks.plan import check_writable
 from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import aligned, how_many
@@ -72,6 +73,7 @@ def report(arguments: Sequence[str]) -> int:
         check_begun(selection)
         selection = checked(selection)
     console = Console(stderr=options.format == "json")
+    check_writable(selection.outputs)
     if options.verify and not _holds(selection, console):
         console.say("No report was written, since what it would rest on does not hold.")
         return FAILED

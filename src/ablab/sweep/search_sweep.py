@@ -19,12 +19,14 @@ from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.progress import SearchBoard, given_up_lines
 from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, write_report
 from ablab.sweep.sweep import WAIT, Launch, Policy
+from ablab.tasks.plan import check_writable
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
     """Run the trials that are left and return the exit code. `jobs`: maximum number of runs at a time."""
+    check_writable(search.folder.parents[1])
     # One command at a time begins trials.
     with hold(search.folder / "search.lock", lambda: f"{search.name} is being searched by another command"):
         trials = open_trials(search, jobs=jobs)

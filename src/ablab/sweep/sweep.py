@@ -22,6 +22,7 @@ from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.check import check, has_passed
 from ablab.sweep.progress import Board, OnEnd, failure_lines, given_up_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
+from ablab.tasks.plan import check_writable
 from ablab.text import counted, how_many, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import join, ready
@@ -57,6 +58,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     """Run everything of the study that is missing, with the seeds that its open claims still need; return the exit
     code.
     """
+    check_writable(study.outputs)
     board = Board(study)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
         check_scales(study.claims, study.cells)

@@ -93,7 +93,6 @@ def plan(composed: Composed) -> Planned:
     """Check everything that can be checked before the corpus is prepared, and derive the run's ids."""
     config, task = composed.config, task_of_option(composed.config.task)
     task.check(config)
-    _check_writable(Path(config.outputs))
     origin = task.origin(config)
     recipe = identity.recipe(config, origin=None if origin is None else origin.digest())
     task.check_asked(composed)
@@ -116,7 +115,7 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     folder, record = run.folder, run.record
     config = reopen({**record.settings, "outputs": str(folder.outputs)}, words)
     task_of_option(config.task).check_reopened(config, folder, record)
-    _check_writable(folder.outputs)
+    check_writable(folder.outputs)
     return Planned(
         Composed(config, record.choices, {}),
         record.name,
@@ -128,7 +127,8 @@ def reopened(run: FinishedRun, words: Sequence[str]) -> Planned:
     )
 
 
-def _check_writable(outputs: Path) -> None:
+def check_writable(outputs: Path) -> None:
+    """Raise UserError unless this store can be written in: studies of one that cannot are still shown and verified."""
     existing = next(path for path in (outputs, *outputs.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise UserError(f"outputs={outputs}: {existing} is not a folder")
