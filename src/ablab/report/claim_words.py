@@ -58,7 +58,8 @@ def answers(claims: Sequence[ClaimLine]) -> str:
 def _levels(claims: Sequence[ClaimLine]) -> str:
     """Return a sentence on the levels of the claims' intervals, with the space before it; empty where all have 95 %."""
     levels = sorted({one.interval.level for one in claims if one.interval and one.corrected is not None})
-    counts = Counter(f"{' later' * one.later}{' secondary' * one.secondary}" for one in claims)
+    first = " primary" if any(one.secondary for one in claims) else ""
+    counts = Counter(f"{' later' * one.later}{' secondary' if one.secondary else first}" for one in claims)
     families = [f"{count}{kind} claims" for kind, count in sorted(counts.items()) if count > 1]
     if not levels or not families:
         return ""

@@ -52,7 +52,7 @@ class LanguageModelling(TransformerTask):
     beside: Sequence[str] = ("test_loss", "test_accuracy", VALID_BITS)
     nouns: ClassVar[Nouns] = Nouns("documents", "documents")
     methods: ClassVar[Sequence[str]] = (
-        "Seeds are paired: arms share initial weights and batches.",
+        "Seeds pair runs: shared parameters start alike, batches agree.",
         "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"

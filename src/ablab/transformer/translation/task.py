@@ -53,7 +53,7 @@ class Translation(TransformerTask):
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
     nouns: ClassVar[Nouns] = Nouns("sentences", "pairs", "target tokens")
     methods: ClassVar[Sequence[str]] = (
-        "Seeds are paired: arms share initial weights and batches.",
+        "Seeds pair runs: shared parameters start alike, batches agree.",
         "Weights were chosen on validation.",
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
