@@ -28,10 +28,10 @@ train: $(VENV)/.installed
 
 # Tests start hundreds of Python processes: none should compile anew what another has.
 test test-long test-all test-faults test-input: export PYTHONDONTWRITEBYTECODE =
-# One process more than two cores have: many tests wait for processes of their own.
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# One process more than two cores have: many of these wait for processes of their own.
 test-long: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'long and not slow and not faults'
 

@@ -13,7 +13,7 @@ import pytest
 
 LIST = Path(__file__).with_suffix(".txt")
 
-SHARE = 0.8
+SHARE = 0.85
 """Of the whole time, which the long tests take together."""
 
 FIXTURES = {
