@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ablab.commands.cli import main
 from ablab.errors import LostError, UserError
 from ablab.transformer.data import blocks, encoding, preparation, processes, vocabulary
 from ablab.transformer.data.encoding import WordEncoder
@@ -187,6 +188,19 @@ def test_a_size_that_the_text_does_not_support_is_refused_or_the_nearest_is_take
     assert len(Tokenizer(soft)) == nearest
     supported = [train_on_counts(TrainingTask(path, nearest, "bpe", hard=hard)) for hard in (True, False)]
     assert supported[0] == supported[1]
+
+
+@pytest.mark.parametrize("typed", [[], ["data.vocab_size=400"]])
+def test_a_smoke_run_tells_that_a_short_text_cannot_give_the_vocabulary(typed, tmp_path, capsys):
+    """It has a smaller one itself, and the runs after it would all fail."""
+    for name in ("train", "valid", "test"):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{name} {side} {number}\n" for number in range(60)))
+    places = [f"data.{name}={tmp_path / name}" for name in ("train", "valid", "test")]
+    words = ["data=text", *places, "data.src=en", "data.tgt=de", "smoke=true", "logger=none", *typed]
+    assert main(["train", *words, f"outputs={tmp_path / 'outputs'}"]) == 2
+    asked = typed[0] if typed else "data.vocab_size=8000"
+    assert f"error: {asked}: the text gives" in capsys.readouterr().err
 
 
 def test_a_refusal_comes_from_another_process_as_it_is(configured, tmp_path, short_blocks, monkeypatch):

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from ablab.transformer.translation.contracts.laws import Law
 
 
+FEW = 10_000
+"""Training pairs from which a text surely gives the usual vocabulary; of fewer, a smoke run finds out."""
+
+
 class Translation(TransformerTask):
     """A run trains a model on sentence pairs, selects its weights on validation, and translates a test set."""
 
@@ -115,9 +119,13 @@ class Translation(TransformerTask):
         return curve(config)
 
     def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
+        from ablab.transformer.data.prepared import check_vocabulary
         from ablab.transformer.translation.training import check_engine, prepare_training  # torch from here on
 
         check_engine(planned.config)
+        asked, is_typed = planned.composed.asked, "data.vocab_size" in planned.composed.changes  # then it is checked
+        if asked is not None and not is_typed and (asked.train_pairs or asked.pairs_in("train") or FEW) < FEW:
+            check_vocabulary(asked, planned.outputs / "corpora", console.counting)
         return prepare_training(planned, console)
 
     def evaluate(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> None:
