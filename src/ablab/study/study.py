@@ -146,9 +146,9 @@ class Study:
 
     @property
     def cautions(self) -> list[str]:
-        """What a user should know of the arms' settings before a run, each line once."""
-        first = {cell.arm: cell.planned.task for cell in reversed(self.cells)}
-        return list(dict.fromkeys(line for task in reversed(first.values()) for line in task.cautions()))
+        """What a user should know of the settings before a run: of the first ten arms, since others repeat it."""
+        tasks = [self.cells_of(arm.name)[0].planned.task for arm in self.arms[:10]]
+        return list(dict.fromkeys(line for task in tasks for line in task.cautions()))
 
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""
