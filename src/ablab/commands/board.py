@@ -186,7 +186,7 @@ def figure(curves: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], metric: st
         traces.append({"type": "scatter", "mode": "lines+markers", "name": name, "x": steps, "y": values, "line": line})
     axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": metric}}}
     # What a reader has zoomed into stays while curves grow.
-    return {"data": traces, "layout": {**axes, "uirevision": metric, "showlegend": True, "margin": {"t": 10}}}
+    return {"data": traces, "layout": {**axes, "uirevision": metric, "showlegend": True, "margin": {"t": 36}}}
 
 
 def compared(first: str, second: str, pairs: Sequence[Pair]) -> html.Table:
