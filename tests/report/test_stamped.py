@@ -8,6 +8,7 @@ import pytest
 from ablab.commands.cli import main
 from ablab.store.chain import Chain
 from ablab.store.register import file_digest
+from ablab.study.definition import define
 from ablab.study.extending import close
 from ablab.study.ledger import register
 from tests.report.conftest import typed
@@ -263,6 +264,14 @@ def test_runs_that_are_given_up_set_aside_or_made_again_are_named(place, verifie
             assert line in out, out
         assert "registered runs that are not there" not in out
         assert ": the machine is gone" in out
+
+
+def test_an_archive_misses_no_runs_of_a_study_that_was_not_packed(place, verified, tmp_path):
+    """Its registration alone is packed, since it may have claimed about the same runs."""
+    (tmp_path / "other.yaml").write_text(TWO.replace("[0, 0.1]", "[0, 0.1, 0.3]"))
+    register(define((f"experiment={tmp_path / 'other.yaml'}", place.words[1])))
+    code, out = verified(packed(place))
+    assert (code, "registered runs that are not there" in out) == (0, False), out
 
 
 def test_an_archive_says_which_claims_it_reports_and_did_not_register(place, verified):

@@ -13,6 +13,7 @@ from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain, History
 from ablab.store.finished import FinishedRun
+from ablab.store.pack import unpacked
 from ablab.study.claims import Settled
 from ablab.study.extending import Closing, closings, extensions
 from ablab.text import counted
@@ -72,6 +73,8 @@ def _of_study(folder: Path, study: Path, first: Registered, runs: Sequence[Finis
         yield from _of_claims("reported", first.claims, reported)
     closed = closings(study)
     yield from (one.said for one in closed)
+    if study.name != getattr(unpacked(folder), "name", None) and not (study / "runs.json").exists():
+        return  # of another study, which was packed for its claims alone
     there = {(run.record.condition_id, run.folder.recipe()["seed"]) for run in runs}
     absent = {(arm, seed) for arm, seed in _expected(study, first) if (first.conditions[arm], seed) not in there}
     yield from _missing(absent - _given_up(study, closed))
