@@ -91,7 +91,7 @@ def test_secondary_claims_are_a_family_of_their_own(selection):
     assert [line.secondary for line in lines] == [False] * 4 + [True] * 2
     assert [line.corrected for line in lines[4:]] == [line.corrected for line in alone]
     assert "corrected p" in lines[0].words
-    assert "4 claims and 2 secondary claims share an error rate of 5 % each, and the share" in answers(lines)
+    assert "4 primary claims and 2 secondary claims share an error rate of 5 % each, and the share" in answers(lines)
     primary = judge(replace(selection, claims=[c for c in selection.claims if not c.secondary]))
     assert [line.corrected for line in lines[:4]] == [line.corrected for line in primary]
 

@@ -94,7 +94,7 @@ def test_runs_that_are_gone_are_counted(outputs):
     removed = ",".join(path.name for path in (outputs / "superseded").iterdir() if path.name[:12] in ids(outputs, (8,)))
     assert main(["rm", f"runs={removed}", f"outputs={outputs}", "forever=true"]) == 0
     (note,) = notes(outputs, *SWEEP, "seed=2,3,5")
-    assert note.startswith(f"{LEFT[:-1]}; 8 of the runs are not in the store); ")
+    assert note.startswith(f"{LEFT[:-1]}; not in the store: 8); ")
     assert note.endswith("over 4 seeds")
 
 

@@ -390,4 +390,4 @@ def test_it_is_packed_and_verified(swept, capsys):
 def test_without_its_class_its_runs_can_be_listed(swept, tmp_path):
     command = [sys.executable, "-m", "ablab", "ls", f"outputs={Path('outputs').resolve()}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert "rates: task.rate=0.3" in done.stdout
+    assert "task.rate=0.3\n" in done.stdout

@@ -40,8 +40,8 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     if not others and not gone:
         return
     seeds = sorted({*gone.values(), *(one.seed for one in others)})
-    away = "were not packed" if unpacked(selection.outputs) is not None else "are not in the store"
-    lost = f"; {len(gone)} of the runs {away}" if gone else ""
+    away = "not packed" if unpacked(selection.outputs) is not None else "not in the store"
+    lost = f"; {away}: {len(gone)}" if gone else ""
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     chosen = f"{selection.chosen_by} leaves them out, so the figures are exploratory"
     said = "they are no part of the study" if _fixed(selection) else chosen
