@@ -44,7 +44,9 @@ def scores_of(document: Mapping[str, Any], metric: str) -> Scores | None:
 def case_of(claim: Mapping[str, Any], document: Mapping[str, Any], *, borrows: bool) -> Case:
     """Return the claim with its evidence; *not worse* is one-sided, in the direction of its metric."""
     if claim["expect"] == "not_worse":
-        expect = "not_greater" if "loss" in claim["metric"] else "not_less"
+        told = claim.get("higher_is_better")  # which older reports do not say
+        is_higher = "loss" not in claim["metric"] if told is None else told
+        expect = "not_less" if is_higher else "not_greater"
         return case_of({**claim, "expect": expect}, document, borrows=borrows)
     arms = {arm["name"]: arm for arm in document["arms"]}
     if claim["outcome"] == "not testable":

@@ -83,7 +83,8 @@ def _verb(verb: str = "", *rest: str) -> int:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno not in OF_THE_DISK:
             raise
-        print(f"error: {error.filename or 'the disk, or what the output goes to'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        place = error.filename or "the disk, or what the output goes to"
+        print(f"error: {place}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201

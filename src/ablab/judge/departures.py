@@ -73,7 +73,9 @@ def _of_study(folder: Path, study: Path, first: Registered, runs: Sequence[Finis
         yield from _of_claims("reported", first.claims, reported)
     closed = closings(study)
     yield from (one.said for one in closed)
-    if study.name != getattr(unpacked(folder), "name", None) and not (study / "runs.json").exists():
+    index = unpacked(folder)
+    assert index is not None, "an archive has an index"
+    if study.name != index.name and not (study / "runs.json").exists():
         return  # of another study, which was packed for its claims alone
     there = {(run.record.condition_id, run.folder.recipe()["seed"]) for run in runs}
     absent = {(arm, seed) for arm, seed in _expected(study, first) if (first.conditions[arm], seed) not in there}

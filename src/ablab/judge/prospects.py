@@ -136,22 +136,19 @@ def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usua
 
 def _within_pairs(study: Study, claim: Settled) -> Noise | None:
     """Return the noise of a claim that is judged by its pairs, from pairs that have ended; None of fewer than three."""
-    score, index, values = (
-        study.task.scores[claim.metric],
-        index_of(study.outputs),
-        defaultdict[int, dict[str, float]](dict),
-    )
+    score, index = study.task.scores[claim.metric], index_of(study.outputs)
+    values: dict[int, dict[str, float]] = defaultdict(dict)
     for cell in study.cells:
         folder = cell.planned.folder
         if cell.arm in claim.weights and (record := folder.record()) is not None and record.state != "diverged":
             value = score.value(record, index.evaluation(folder, cell.planned.evaluation_id))
             values[cell.seed] |= {} if value is None else {cell.arm: value}
     whole = [pair for pair in values.values() if pair.keys() == claim.weights.keys()]
-    if len(whole) < MINIMUM_SEEDS:
+    if (n := len(whole)) < MINIMUM_SEEDS:
         return None
     found = [sum(weight * pair[arm] for arm, weight in claim.weights.items()) for pair in whole]
-    of_a_run = statistics.stdev(found) / sum(weight**2 for weight in claim.weights.values()) ** 0.5
-    return Noise(of_a_run, len(whole), "pairs of this study", len(whole) - 1, is_paired=True)
+    of_a_run = _layout(study, claim).sd(statistics.stdev(found) / n**0.5, n)
+    return Noise(of_a_run, n, "pairs of this study", n - 1, is_paired=True)
 
 
 @dataclass(frozen=True)

@@ -109,19 +109,16 @@ class Registrations:
         ]
         return cls(known, [*broken(chain, []), *broken_claims(chain, store)], chain.stamp)
 
-    def of_file(
-        self, file: Path, experiment: TableExperiment, place: str | None, store: Path
-    ) -> RegisteredClaims | None:
+    def of_file(self, file: Path, judged: JudgedTable) -> RegisteredClaims | None:
         """Return the first registration of what a file declares about this table, or else about any, or of the file.
 
         None: there is none.
         """
-        near = None if place is None else place_from(place, store)
-        same = [one for one in self.known if one.content == experiment.content]
+        near = None if judged.place is None else place_from(judged.place, judged.store)
+        same = [one for one in self.known if one.content == judged.experiment.content]
         of_it = [one for one in same if one.table in (None, near)]
-        return next(
-            iter(of_it or same or [one for one in self.known if one.file == place_from(str(file), store)]), None
-        )
+        of_name = [one for one in self.known if one.file == place_from(str(file), judged.store)]
+        return next(iter(of_it or same or of_name), None)
 
 
 def _read(path: Path) -> RegisteredClaims:

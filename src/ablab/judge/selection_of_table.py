@@ -115,9 +115,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
     of_arms = [ArmRuns(arm.name, _runs(path, arm, results, experiment)) for arm in arms]
     unknown = f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"
     registrations = Registrations.of(judged.store) if file is not None else None
-    found = None
-    if registrations is not None and file is not None:
-        found = registrations.of_file(file, experiment, judged.place, judged.store)
+    found = None if registrations is None or file is None else registrations.of_file(file, judged)
     if registrations is None or found is None:
         lost = [] if registrations is None else registrations.flaws
         flaws, notes, what = [*lost, f"{unknown}; {UNREGISTERED}" if claims else unknown], [], None

@@ -55,19 +55,7 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         said.append("arms have different seeds; differences are taken over the seeds that both have")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         said.append("smoke runs: every stage ran, but on a sliver of data, so that the scores mean nothing")
-    damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
-    if damage:
-        more = f"; and {len(damage) - MOST_NAMED} more" if len(damage) > MOST_NAMED else ""
-        said.append(f"what cannot be read is left out: {'; '.join(damage[:MOST_NAMED])}{more}")
-    for what, gone in (
-        ("translations", selection.where(lambda run: run.has_lost_translations and not has_no_texts(run.folder))),
-        ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
-    ):
-        if gone:
-            runs = named([run.folder.run_id for run in gone])
-            said.append(f"the {what} of {how_many(len(gone), 'run')} are gone: {runs}")
-    if without := selection.where(lambda run: run.has_lost_translations and has_no_texts(run.folder)):
-        said.append(f"the translations of {how_many(len(without), 'run')} were not packed")
+    said += _unread(selection)
     if selection.awaited and selection.claims and selection.looks is None:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
@@ -92,6 +80,22 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     if registered is not None and selection.error == "moderated" and registered.moderated_test < VERSION:
         said.append(OLDER_TEST)
     return said
+
+
+def _unread(selection: SelectedArms) -> Iterator[str]:
+    """Yield notes on files of runs that cannot be read, are gone, or were not packed."""
+    damage = [line for run in selection.where(lambda run: bool(run.damage)) for line in run.damage]
+    if damage:
+        more = f"; and {len(damage) - MOST_NAMED} more" if len(damage) > MOST_NAMED else ""
+        yield f"what cannot be read is left out: {'; '.join(damage[:MOST_NAMED])}{more}"
+    for what, gone in (
+        ("translations", selection.where(lambda run: run.has_lost_translations and not has_no_texts(run.folder))),
+        ("training curves", selection.where(lambda run: run.record is not None and not run.folder.metrics.exists())),
+    ):
+        if gone:
+            yield f"the {what} of {how_many(len(gone), 'run')} are gone: {named([run.folder.run_id for run in gone])}"
+    if without := selection.where(lambda run: run.has_lost_translations and has_no_texts(run.folder)):
+        yield f"the translations of {how_many(len(without), 'run')} were not packed"
 
 
 def _averaged(selection: SelectedArms) -> Iterator[str]:

@@ -84,7 +84,12 @@ class SearchStudy:
     @property
     def folder(self) -> Path:
         """The folder of the search, which holds none of its runs."""
-        return Path(self.base.config.outputs) / "studies" / self.name
+        return self.outputs / "studies" / self.name
+
+    @property
+    def outputs(self) -> Path:
+        """The store of the search and its runs."""
+        return self.base.outputs
 
     def words(self, number: int, own: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a trial's run, without pruning: depth-quality curves of trials are not needed."""
@@ -244,7 +249,7 @@ def _declared_search(named: "Override", overrides: Sequence["Override"]) -> Sear
         for claim in claims:
             check_measured(claim, found.base)
             check_scale(claim, found.recipes)  # the winner may be any of them
-    check_own(found.file, found.folder, Path(found.base.config.outputs))
+    check_own(found.file, found.folder, found.outputs)
     return found
 
 

@@ -26,7 +26,7 @@ from ablab.tracking.open import ready
 
 def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: Console, *, jobs: int) -> int:
     """Run the trials that are left and return the exit code. `jobs`: maximum number of runs at a time."""
-    check_writable(search.folder.parents[1])
+    check_writable(search.outputs)
     # One command at a time begins trials.
     with hold(search.folder / "search.lock", lambda: f"{search.name} is being searched by another command"):
         trials = open_trials(search, jobs=jobs)
