@@ -134,18 +134,19 @@ class Command(OwnTask):
             for point in points:
                 if point.step > loop.step:  # a command that begins anew writes again what is known
                     loop.validate(point.step, self._told(point.scores), None)
-                elif point.step <= before:
-                    loop.begin_anew()
 
-        before = -1
-        note(progress.news())
-        before = loop.step  # whatever an earlier attempt had told
+        def watch() -> None:
+            news = progress.news()
+            if any(point.step <= first for point in news):
+                loop.begin_anew()
+            note(news)
+
+        note(progress.news())  # what an earlier attempt told and was killed before it was noted
+        first = loop.validations[0]["step"] if loop.validations else -math.inf
         try:
-            found = self._run(
-                folder, loop.seed, self.values, loop.config.trainer.threads, lambda: note(progress.news())
-            )
+            found = self._run(folder, loop.seed, self.values, loop.config.trainer.threads, watch)
         finally:
-            note(progress.news())
+            watch()
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
         write_artefacts(artefacts, found.artefacts, folder)
