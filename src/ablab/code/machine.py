@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
@@ -127,6 +127,15 @@ def wait_politely() -> None:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def memory() -> int:
+    """Return the bytes of memory that this process may use: the machine's, or what its container is held to."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # elsewhere than on Linux, or no limit: "max"
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+    return min(limits)
 
 
 def settle_in() -> None:

@@ -23,10 +23,10 @@ class TrainOptions(Options):
       python train.py -m experiment=norms                a study, declared in experiments/norms.yaml
       python train.py -m experiment=search               a search of settings: experiments/search.yaml
 
-    Settings of a sweep: hydra.launcher.jobs=N for N runs at a time (they share the cores), hydra.launcher.threads=N
-    for the threads of each, hydra.launcher.gpus=[0,1] with hydra.launcher.per_gpu=N for N runs on each GPU;
-    retry_failed, fail_fast, rerun=stale. On a cluster: hydra/launcher=ray or hydra/launcher=submitit_slurm, which have
-    their own settings (docs/studies.md).
+    Settings of a sweep: hydra.launcher.jobs=N for N runs at a time, which share the cores (by default, as many as cores
+    and memory are good for), hydra.launcher.threads=N for the threads of each, hydra.launcher.gpus=[0,1] with
+    hydra.launcher.per_gpu=N for N runs on each GPU; retry_failed, fail_fast, rerun=stale. On a cluster:
+    hydra/launcher=ray or hydra/launcher=submitit_slurm, which have their own settings (docs/studies.md).
 
     Settings of a search, used with hydra/sweeper=optuna: keys with several values or interval(),
     hydra.sweeper.trials=N, hydra.sweeper.stopping=median, hydra.sweeper.objectives=[valid_loss]; also

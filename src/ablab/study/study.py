@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ablab.config.labels import NONE, label
 from ablab.files import json_digest
@@ -111,6 +112,16 @@ def marked(name: str, mark: str) -> str:
     return f"{name} ({mark})" if mark else name
 
 
+class Demand(NamedTuple):
+    """What the first runs of a study ask of a machine. `runs`: how many they are; `memory`: most bytes of one, about;
+    `threads`: most of one, where its settings say how many.
+    """
+
+    runs: int
+    memory: int
+    threads: int | None
+
+
 @dataclass(frozen=True)
 class Study:
     """Arms by seeds. Arms with the same runs and evaluations are united into one, with both names."""
@@ -149,6 +160,22 @@ class Study:
         """What a user should know of the settings before a run: of the first ten arms, since others repeat it."""
         tasks = [self.cells_of(arm.name)[0].planned.task for arm in self.arms[:10]]
         return list(dict.fromkeys(line for task in tasks for line in task.cautions()))
+
+    @property
+    def is_of_machine(self) -> bool:
+        """Whether a claim is about a speed or memory, which other runs at work would change."""
+        return any(claim.metric in self.task.costs for claim in self.claims)
+
+    @property
+    def demand(self) -> Demand | None:
+        """What its runs ask of one machine; None where nobody knows."""
+        firsts = [self.cells_of(arm.name)[0].planned for arm in self.arms]
+        needs = [need for each in firsts if (need := each.task.memory(each.config)) is not None]
+        if len(needs) < len(firsts):
+            return None
+        seeds = self.seeds if self.looks is None else self.seeds[: self.looks.first]
+        runs = len({cell.key for cell in self.cells if cell.seed in seeds})
+        return Demand(runs, max(needs), max(each.config.trainer.threads or 0 for each in firsts) or None)
 
     def baseline_of(self, arm: str) -> str:
         """Return the name of the arm that this one is compared with."""

@@ -209,6 +209,10 @@ class Task:
         """Try a few steps; return `parameters`, `seconds_per_step` and `total_steps`, None for what is not known."""
         raise UserError(f"check=true: task={self.name} cannot be tried out; allowed: task=translation")
 
+    def memory(self, config: Any) -> int | None:
+        """Return about how many bytes a run needs at its peak on the CPU; None where nobody knows, as of a program."""
+        return None
+
     def cautions(self) -> Sequence[str]:
         """Return what a user should know of these settings before a run: lines, each once for a study."""
         return ()

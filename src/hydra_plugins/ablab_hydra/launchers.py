@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
     from ablab.config import Config
-    from ablab.study.study import Cell
+    from ablab.study.study import Cell, Study
     from ablab.sweep.launchers.base import Ending
     from ablab.sweep.launchers.base import Launcher as RunLauncher
     from ablab.sweep.progress import Board, OnEnd
@@ -47,6 +47,9 @@ class StudyLauncher(Launcher):
         if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
             raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
 
+    def settle(self, study: "Study", say: Callable[[str], None]) -> None:
+        """Choose what nobody has typed for the runs of a study, and say what was chosen."""
+
     @abstractmethod
     def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
         """Return the launcher, for so many runs at a time."""
@@ -67,6 +70,8 @@ class StudyLauncher(Launcher):
             console: "Console",
             on_end: "OnEnd | None" = None,
         ) -> bool:
+            if jobs is None:
+                self.settle(board.study, console.say)
             at_a_time = min(filter(None, (self.jobs, 1 if alone else jobs)), default=None)
             return launch_watched(
                 board, cells, partial(self.make, at_a_time), console, fail_fast=fail_fast, on_end=on_end
@@ -100,8 +105,8 @@ def _returned(words: Sequence[str], ending: "Ending | None") -> JobReturn:
 class LocalConfig:
     """Settings of the local launcher.
 
-    `jobs`: runs at a time; null: one, or as many as the GPUs have places. `threads`: of each; null: cores / jobs.
-    `gpus`: their indices; each takes `per_gpu` runs.
+    `jobs`: runs at a time; null: as many as the GPUs have places; without GPUs by cores and memory, but trials of a
+    search and programs in turn. `threads`: of each; null: cores / jobs. `gpus`: indices; each takes `per_gpu` runs.
     """
 
     _target_: str = f"{__name__}.LocalLauncher"
@@ -117,8 +122,28 @@ class LocalLauncher(StudyLauncher):
     def __init__(self, jobs: int | None, threads: int | None, gpus: Sequence[int], per_gpu: int) -> None:
         from ablab.sweep.launchers.local import Places
 
+        self.jobs, self.threads = jobs, threads
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
-        self.jobs = self.places.jobs
+        self._settled = bool(jobs or gpus)
+
+    @property
+    def at_a_time(self) -> int:
+        return self.places.jobs
+
+    def settle(self, study: "Study", say: Callable[[str], None]) -> None:
+        """Choose how many runs are made at a time, once a line, where it says nothing of that."""
+        if self._settled:
+            return
+        self._settled = True
+        from ablab.sweep.launchers.local import OTHERS, Places
+
+        if study.is_of_machine:
+            say("One run at a time: a claim is about a speed or memory, which others at work would change")
+        elif (asked := study.demand) is None:
+            say(f"One run at a time: nobody knows what one needs {OTHERS}")
+        else:
+            self.places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads)
+            say(self.places.said(asked.memory))
 
     @property
     def gpus(self) -> str | None:

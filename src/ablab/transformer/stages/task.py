@@ -70,6 +70,9 @@ class TransformerTask(Task):
     def first_and_last_step(self, config: TransformerConfig) -> tuple[int | None, int | None]:
         return config.training.valid_every, config.training.max_steps
 
+    def memory(self, config: TransformerConfig) -> int | None:
+        return memory_of(config) if config.trainer.accelerator == "cpu" else None
+
     def callbacks(self, planned: Any, console: Console, beating: Heartbeat, tracker: Tracker) -> "Callbacks":
         from ablab.transformer.stages.callbacks import run_callbacks  # torch from here on
 
@@ -120,6 +123,28 @@ class TransformerTask(Task):
         from ablab.transformer.stages.train import run_worker
 
         run_worker()
+
+
+PROCESS, NUMBERS, KEPT = 0.75e9, 11, 0.8
+"""Bytes of a process that has imported everything; numbers for each parameter, with its gradient, moments, averages and
+copies; the share of the activations counted below that is there at once. Fitted to benchmarks/results/sizes.json, to
+whose sizes a test holds them."""
+
+FEW_TYPES = 8000
+"""Types of a vocabulary whose size is that of a file of its own."""
+
+
+def memory_of(config: Any) -> int:
+    """Return about how many bytes a training needs at its peak in single precision, known before anything is built."""
+    model, tokens = config.model, config.optim.batch_tokens / config.trainer.micro_batches
+    layers = {"encoder": getattr(model, "encoder_layers", 0), "decoder": model.decoder_layers}
+    parameters = (getattr(config.data, "vocab_size", None) or FEW_TYPES) * model.d_model
+    kept = 0.0
+    for stack, count in layers.items():
+        products = 4 if stack == "encoder" or not layers["encoder"] else 8  # with those of cross-attention
+        parameters += count * model.d_model * (products * model.d_model + 2 * model.d_ff)
+        kept += count * tokens * ((4 + products) * model.d_model + 3 * model.d_ff)
+    return int(PROCESS + 4 * (NUMBERS * parameters + KEPT * kept))
 
 
 def task_of_models(run: FinishedRun) -> TransformerTask:

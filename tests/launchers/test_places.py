@@ -1,0 +1,122 @@
+"""How many runs a sweep makes at a time where nobody says: by cores, memory, and what a run gains from more threads."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ablab.commands.cli import main
+from ablab.config import compose
+from ablab.study.definition import define
+from ablab.sweep.launchers import local
+from ablab.sweep.launchers.local import OF_MEMORY, Places
+from ablab.transformer.stages.task import memory_of
+from hydra_plugins.ablab_hydra.launchers import LocalLauncher
+
+GIB = 2**30
+SIZES = Path(__file__).parents[2] / "benchmarks" / "results" / "sizes.json"
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    def of(cores, gib):
+        monkeypatch.setattr(local, "cores", lambda: cores)
+        monkeypatch.setattr(local, "memory", lambda: gib * GIB)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("cores", "runs", "jobs", "threads"),
+    [
+        (1, 6, 1, 1),
+        (2, 1, 1, 2),
+        (2, 2, 2, 1),
+        (2, 3, 1, 2),  # the third alone, on one thread, would outlast what the first two gain
+        (2, 4, 2, 1),
+        (2, 5, 2, 1),
+        (2, 6, 2, 1),
+        (16, 3, 3, 5),
+        (16, 12, 12, 1),
+        (16, 100, 15, 1),  # seven rounds, as with 16
+    ],
+)
+def test_a_sweep_takes_the_number_that_ends_soonest(machine, cores, runs, jobs, threads):
+    machine(cores, 1000)
+    assert Places.for_runs(runs, GIB, None) == Places(jobs, threads)
+
+
+def test_no_more_runs_than_memory_has_room_for(machine):
+    machine(8, 10)
+    need = int(OF_MEMORY * 10 * GIB / 4)
+    assert Places.for_runs(8, need, None) == Places(4, 2)
+    assert Places.for_runs(8, need + 1, None).jobs < 4
+    assert Places.for_runs(8, 100 * GIB, None) == Places(1, 8)
+
+
+def test_typed_threads_are_kept(machine):
+    machine(8, 100)
+    assert Places.for_runs(8, GIB, 4) == Places(2, 4)
+    assert Places.for_runs(8, GIB, 8) == Places(1, 8)
+    assert Places.for_runs(8, GIB, 9) == Places(1, 9)
+
+
+@pytest.mark.parametrize("row", ["small", "deep", "base", "base in 4 parts", "big in 4 parts"])
+def test_the_estimate_of_memory_is_near_what_was_measured(row):
+    size, _, parts = row.partition(" in ")
+    words = [f"model={size}", "data.vocab_size=32000", f"trainer.micro_batches={parts[:1] or 1}"]
+    if size in ("small", "deep"):
+        words.append("optim.batch_tokens=4096")
+    measured = json.loads(SIZES.read_text())["rows"][row]["gb"] * 1e9
+    assert 0.85 < memory_of(compose(words).config) / measured < 1.3
+
+
+def settled(tmp_path, *words):
+    said = []
+    launcher = LocalLauncher(None, None, [], 1)
+    launcher.settle(define([*words, f"outputs={tmp_path / 'outputs'}", "logger=none"]), said.append)
+    return launcher.places, said
+
+
+def test_what_is_left_changes_nothing(tmp_path, machine):
+    """A run that is made after a stop has as many threads as its study's others."""
+    machine(2, 100)
+    words = ("norm=pre,post", "seed=1,2", "smoke=true", "pruning=none")
+    first = settled(tmp_path, *words)
+    assert first[0] == Places(2, 1)
+    assert main(["train", *words[2:], "norm=pre", "seed=1", f"outputs={tmp_path / 'outputs'}", "logger=none"]) == 0
+    assert settled(tmp_path, *words) == first
+
+
+def test_one_line_says_what_was_chosen(tmp_path, machine):
+    machine(2, 100)
+    places, (line,) = settled(tmp_path, "norm=pre,post", "seed=1,2")
+    assert line.startswith("2 runs at a time, 1 thread each: 2 cores, 100 GiB of memory, about 0.8 GiB a run (hydra.")
+    assert places == Places(2, 1)
+    places, (line,) = settled(tmp_path, "norm=pre,post", "seed=1,2", "trainer.threads=2")
+    assert (places, line[:7]) == (Places(1, 2), "One run")
+
+
+def test_typed_numbers_are_kept_in_silence(tmp_path, machine):
+    machine(2, 100)
+    said = []
+    launcher = LocalLauncher(1, None, [], 1)
+    launcher.settle(define(["norm=pre,post", "seed=1,2", f"outputs={tmp_path}"]), said.append)
+    assert (launcher.places, said) == (Places(1, 2), [])
+
+
+def test_claims_about_speed_let_nothing_else_run(tmp_path, machine):
+    machine(16, 100)
+    places, (line,) = settled(tmp_path, "experiment=ladder")
+    assert places == Places(1, 16)
+    assert line == "One run at a time: a claim is about a speed or memory, which others at work would change"
+
+
+def test_a_program_runs_alone_unless_one_says_otherwise(tmp_path, machine, monkeypatch):
+    machine(2, 100)
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", "kind=command"]) == 0
+    monkeypatch.chdir(tmp_path / "mine")
+    places, (line,) = settled(tmp_path, "experiment=schedule")
+    assert places == Places(1, 2)
+    assert line == "One run at a time: nobody knows what one needs (hydra.launcher.jobs=N for another number)"
