@@ -20,6 +20,7 @@ def _name(typed: str) -> str:
         ("layerdrop=0.2 norm=scalenorm", "norm=scalenorm,layerdrop=0.2,s1"),
         ("outputs=elsewhere decoding=greedy logger=none smoke=true", "s1"),
         ("norm=pre layerdrop=0.0", "s1"),
+        ("norm=post", "norm=post,s1"),  # which places its norms after sublayers
         ("optim.lr=${layerdrop} layerdrop=0.5", "layerdrop=0.5,optim.lr=0.5,s1"),
     ],
 )

@@ -30,6 +30,12 @@ def test_its_figures_are_those_of_the_records(document, reported):
     assert all(signature in said["Scores"] for signature in document.signatures.values())
 
 
+def test_what_vouches_for_the_figures_is_the_stamp_and_else_nothing(document):
+    stamped, bare = (document.model_copy(update={"stamp": stamp, "origin": None}) for stamp in ("57:3f9a", None))
+    assert dict(facts(stamped))["Custody"] == "register 57:3f9a"
+    assert dict(facts(bare))["Custody"] == "The store has no register."
+
+
 def test_overlap_of_splits_is_said_or_unknown(document):
     (line,) = document.setup.corpora
     shared = SharedSentences(of=1200, pairs=2, sources=3, near=7)

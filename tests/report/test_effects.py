@@ -7,6 +7,7 @@ import pytest
 from ablab.judge.effects import effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from ablab.judge.worth import worth_lines
 from ablab.report.tables import effects_table
 from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT
@@ -85,6 +86,15 @@ def test_runs_without_a_score_are_said(selection):
         effect_lines(selection, measure, {})
 
 
+def test_two_seeds_are_enough_and_one_is_not(selection):
+    def few(count):
+        return replace(selection, arms=[ArmRuns(arm.name, arm.runs[:count]) for arm in selection.arms])
+
+    assert all(line.refused is None for line in effect_lines(few(2), BLEU, {}))
+    with pytest.raises(NotTestable, match="its cells have not 2 finished seeds in common"):
+        effect_lines(few(1), BLEU, {})
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -96,6 +106,12 @@ def test_one_cell_that_proves_nothing_takes_its_effects_with_it(selection, chang
     found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU, {})
     assert len(found) == 3
     assert all(reason in line.refused for line in found)
+
+
+def test_an_arm_of_which_nothing_is_known_has_no_line_of_worth(selection):
+    """Neither other lengths of the baseline nor a curve that could come to its end."""
+    without = replace(BLEU, progress=None)
+    assert worth_lines(replace(selection, measures={**selection.measures, selection.metric: without})) == []
 
 
 def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_each_other(selection):

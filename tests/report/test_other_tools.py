@@ -182,6 +182,12 @@ def test_results_of_lm_eval_are_read_with_their_items_and_directions(lm_eval):
             assert set(given.items["sums/acc"]) <= {0.0, 1.0}
 
 
+def test_runs_of_lm_eval_have_the_seeds_that_were_given(lm_eval):
+    for run in tool_runs(str(lm_eval)):
+        given = {name for name in run.words if name.endswith("_seed")}
+        assert given == {"random_seed", "numpy_seed", "torch_seed", "fewshot_seed"}
+
+
 def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
     (tmp_path / "claims.yaml").write_text(
         "metric: sums/acc\nbaseline: small\nclaims: [{arm: large, expect: equal, margin: 0.9}]\n"

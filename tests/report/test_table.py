@@ -188,6 +188,7 @@ REFUSED = {
         None,
         ":2: has more or fewer values than there are columns; a name with commas needs quotes",
     ),
+    "quotes": (['"a"b,1,score,1'], None, "cannot be read as CSV (',' expected after"),
     "both": (["a,1,score,1", "a,1,other,diverged"], None, ":3: the run has scores and is said to have diverged"),
     "baseline": (ROWS, "baseline: c", "results.yaml: baseline=c: no such arm; allowed: a, b"),
     "metric": (ROWS, "metric: bleu", "results.yaml: metric=bleu: the table has none; allowed: score"),

@@ -62,6 +62,12 @@ def test_a_verdict_says_what_its_interval_says(expect, effect):
             assert narrow.low > -1
 
 
+def test_intervals_say_their_levels():
+    """Two-sided at the whole error, and so wide that each end is one-sided at it."""
+    verdict = followed("not_less", drawn(0.0), margin=1.0).verdict
+    assert (verdict.interval.level, verdict.narrow.level) == (pytest.approx(0.95), pytest.approx(0.90))
+
+
 @pytest.mark.parametrize(("expect", "other"), [("greater", "less"), ("not_less", "not_greater"), ("equal", "equal")])
 def test_claims_are_mirrored(expect, other):
     for seed in range(20):

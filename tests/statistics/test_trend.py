@@ -27,6 +27,12 @@ SECONDS = replace(TIME, title="time of a run")
 LOSS = Measure("loss", "nats", 3, False, None, lambda run: run.record and run.record.loss)
 
 
+def test_equal_scores_do_not_change_at_all():
+    found = trend([0, 1, 2, 3], [7.0] * 4, 3)
+    assert (found.change, found.p, found.n) == (0.0, 1.0, 4)
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("n", [3, 5, 12])
 def test_it_is_the_t_test_of_a_straight_line(n):
     rng = np.random.default_rng(n)
