@@ -74,6 +74,8 @@ def test_plus_plus_is_the_plain_word() -> None:
     assert _run("train", "++seed=7", "--cfg", "job") == _run("train", "seed=7", "--cfg", "job")
     assert json.loads(_run("study", "++norm=pre,post", "format=json")[1])
     assert "no such key: sed" in _run("train", "++sed=7")[2]
+    assert "did you mean hydra.launcher.jobs, which a sweep has (-m)?" in _run("train", "-m", "seed=1,2", "jobs=2")[2]
+    assert "did you mean hydra/launcher, which a sweep has (-m)?" in _run("train", "launcher=ray")[2]
     assert "nothing to add" in _run("train", "+seed=7")[2]
     assert "train -m experiment=norms" in _run("train", "+experiment=norms")[2]
 

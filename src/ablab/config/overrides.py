@@ -125,8 +125,17 @@ def _unknown_option(line: str, value: object, group: str) -> str:
     return f"{line}: unknown option; {choices(str(value).lower(), groups()[group], likeness=0.8)}"
 
 
+OF_SWEEPS = {
+    **{key: f"hydra.launcher.{key}" for key in ("jobs", "gpus", "per_gpu")},
+    **{key: f"hydra/{key}" for key in ("launcher", "sweeper")},
+}
+"""What is typed for how a sweep is made, which is no setting of a run."""
+
+
 def _unknown(line: str, key: str, fields: Collection[str]) -> str:
     names = {*groups(), *fields}
+    if key in OF_SWEEPS:
+        return f"{line}: no such key: {key}; did you mean {OF_SWEEPS[key]}, which a sweep has (-m)?"
     if inside := sorted(name for name in names if name.startswith(f"{key}.")):
         return f"{line}: {key} is not one field; allowed: {', '.join(inside)}"
     alike = {name for name in names if "." in name} if "." in key else names
