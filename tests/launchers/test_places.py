@@ -10,6 +10,7 @@ from ablab.config import compose
 from ablab.study.definition import define
 from ablab.sweep.launchers import local
 from ablab.sweep.launchers.local import OF_MEMORY, Places
+from ablab.sweep.progress import Board
 from ablab.transformer.stages.task import memory_of
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 
@@ -74,8 +75,13 @@ def test_the_estimate_of_memory_is_near_what_was_measured(row):
 def settled(tmp_path, *words):
     said = []
     launcher = LocalLauncher(None, None, [], 1)
-    launcher.settle(define([*words, f"outputs={tmp_path / 'outputs'}", "logger=none"]), said.append)
+    launcher.settle(Board(define([*words, f"outputs={tmp_path / 'outputs'}", "logger=none"])), said.append)
     return launcher.places, said
+
+
+def made(tmp_path, *words, threads):
+    own = ("seed=1", f"trainer.threads={threads}", f"outputs={tmp_path / 'outputs'}", "logger=none")
+    assert main(["train", *words, *own]) == 0
 
 
 def test_what_is_left_changes_nothing(tmp_path, machine):
@@ -84,8 +90,19 @@ def test_what_is_left_changes_nothing(tmp_path, machine):
     words = ("norm=pre,post", "seed=1,2", "smoke=true", "pruning=none")
     first = settled(tmp_path, *words)
     assert first[0] == Places(2, 1)
-    assert main(["train", *words[2:], "norm=pre", "seed=1", f"outputs={tmp_path / 'outputs'}", "logger=none"]) == 0
+    made(tmp_path, *words[2:], "norm=pre", threads=1)
     assert settled(tmp_path, *words) == first
+
+
+def test_arms_that_are_added_get_the_threads_of_the_others(tmp_path, machine):
+    """Else they would not be made alike. Three runs alone are made one at a time here, and six two at a time."""
+    machine(2, 100)
+    words = ("seed=1,2,3", "smoke=true", "pruning=none")
+    assert settled(tmp_path, *words)[0] == Places(1, 2)
+    made(tmp_path, *words[1:], threads=2)
+    assert settled(tmp_path, *words, "norm=pre,post")[0] == Places(1, 2)
+    machine(1, 100)
+    assert settled(tmp_path, *words, "norm=pre,post")[0] == Places(1, 1)
 
 
 def test_one_line_says_what_was_chosen(tmp_path, machine):
@@ -101,7 +118,7 @@ def test_typed_numbers_are_kept_in_silence(tmp_path, machine):
     machine(2, 100)
     said = []
     launcher = LocalLauncher(1, None, [], 1)
-    launcher.settle(define(["norm=pre,post", "seed=1,2", f"outputs={tmp_path}"]), said.append)
+    launcher.settle(Board(define(["norm=pre,post", "seed=1,2", f"outputs={tmp_path}"])), said.append)
     assert (launcher.places, said) == (Places(1, 2), [])
 
 

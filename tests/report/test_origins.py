@@ -86,6 +86,12 @@ def test_an_evaluation_by_later_code_is_marked(arms):
     usual, other = arms
     later = [replace(run, evaluation=run.evaluation.model_copy(update={"provenance_code": "z"})) for run in other.runs]
     assert unlike(usual, ArmRuns(other.name, later)) == "evaluation code"
+    pruned = [
+        replace(run, curves=[curve.model_copy(update={"provenance_code": "z"}) for curve in run.curves])
+        for run in other.runs
+    ]
+    assert all(run.curves for run in pruned)
+    assert unlike(usual, ArmRuns(other.name, pruned)) == "curve code"
     (run,) = trained(ArmRuns("x", later[:1]), stretch(), provenance={"evaluation_code": "abc"}).runs
     assert odd(run) == "judged by other code than when it was trained"
 

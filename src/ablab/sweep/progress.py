@@ -4,6 +4,7 @@ import os
 import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -69,6 +70,13 @@ class Board:
         """Read one entry again and return it."""
         self.entries[key] = entry_of(self.entries[key].cell)
         return self.entries[key]
+
+    @property
+    def threads(self) -> int | None:
+        """The threads of most of its runs that have ended, by which others are made alike; None before there is one."""
+        records = [entry.record for entry in self.entries.values() if entry.record is not None]
+        known = Counter(threads for record in records if (threads := record.runtime.get("threads")))
+        return known.most_common(1)[0][0] if known else None
 
     def shown(self) -> dict[str, LedgerEntry]:
         """Return the entries; those that wait in a queue, which the store does not know, as queued."""

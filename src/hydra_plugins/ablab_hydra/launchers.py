@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 if TYPE_CHECKING:
     from ablab.config import Config
-    from ablab.study.study import Cell, Study
+    from ablab.study.study import Cell
     from ablab.sweep.launchers.base import Ending
     from ablab.sweep.launchers.base import Launcher as RunLauncher
     from ablab.sweep.progress import Board, OnEnd
@@ -47,7 +47,7 @@ class StudyLauncher(Launcher):
         if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
             raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
 
-    def settle(self, study: "Study", say: Callable[[str], None]) -> None:
+    def settle(self, board: "Board", say: Callable[[str], None]) -> None:
         """Choose what nobody has typed for the runs of a study, and say what was chosen."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ class StudyLauncher(Launcher):
             on_end: "OnEnd | None" = None,
         ) -> bool:
             if jobs is None:
-                self.settle(board.study, console.say)
+                self.settle(board, console.say)
             at_a_time = min(filter(None, (self.jobs, 1 if alone else jobs)), default=None)
             return launch_watched(
                 board, cells, partial(self.make, at_a_time), console, fail_fast=fail_fast, on_end=on_end
@@ -130,19 +130,19 @@ class LocalLauncher(StudyLauncher):
     def at_a_time(self) -> int:
         return self.places.jobs
 
-    def settle(self, study: "Study", say: Callable[[str], None]) -> None:
+    def settle(self, board: "Board", say: Callable[[str], None]) -> None:
         """Choose how many runs are made at a time, once a line, where it says nothing of that."""
         if self._settled:
             return
         self._settled = True
         from ablab.sweep.launchers.local import OTHERS, Places
 
-        if study.is_of_machine:
+        if board.study.is_of_machine:
             say("One run at a time: a claim is about a speed or memory, which others at work would change")
-        elif (asked := study.demand) is None:
+        elif (asked := board.study.demand) is None:
             say(f"One run at a time: nobody knows what one needs {OTHERS}")
         else:
-            self.places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads)
+            self.places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads, before=board.threads)
             say(self.places.said(asked.memory))
 
     @property

@@ -46,12 +46,14 @@ class Places:
         return cls(wanted, threads or max(1, cores() // wanted), tuple(gpus), per_gpu)
 
     @classmethod
-    def for_runs(cls, runs: int, need: int, threads: int | None) -> "Places":
-        """Choose how many of a study's runs are made at a time. `need`: bytes of one; `threads`: of each, if typed.
+    def for_runs(cls, runs: int, need: int, threads: int | None, before: int | None = None) -> "Places":
+        """Choose how many of a study's runs are made at a time.
 
-        The study and the machine decide, not what is left of the one or free of the other: the line typed again after a
-        stop trains by as many threads, and so to the same digits.
+        `need`: bytes of one. `threads`: of each, if typed; `before`: of those that were made. The study and the machine
+        decide, not what is left of the one or free of the other: the line typed again after a stop trains by as many
+        threads, and so to the same digits, and arms that are added are made like the others.
         """
+        threads = threads or (before if before is not None and before <= cores() else None)
 
         def rounds(jobs: int) -> float:
             return ceil(runs / jobs) * (ALONE + (1 - ALONE) / (threads or cores() // jobs))
