@@ -128,7 +128,10 @@ def test_no_figure_of_ranks_stands_in_the_units_of_the_metric(ranked):
 
 
 def test_the_cells_of_differences_have_their_units(reported, selection):
-    table = claims_table(document_of(selection, 1000))
+    document = document_of(selection, 1000)
+    # More pairs won are better, and more failures worse.
+    assert [line.higher_is_better for line in document.claims][3:5] == [True, False]
+    table = claims_table(document)
     units = [row[table.columns.index("difference")].partition(" ")[2] for row in table.rows]
     pairs = "of pairs, won less lost"
     assert units == ["BLEU", "BLEU", "BLEU", pairs, "share of runs", "layers", "BLEU"]

@@ -66,6 +66,7 @@ def test_the_means_are_those_of_the_records(reported):
     )
     paired = paired_difference(ours, theirs)
     other = reported.data["differences"][0]["other"]
+    assert reported.data["differences"][0]["randomisation_p"] is not None  # of BLEU, which is made of sentences
     assert other["test"] == "paired t"
     assert other["p"] == pytest.approx(paired.p)
     assert other["interval"]["low"] == pytest.approx(paired.interval.low)
