@@ -1,6 +1,7 @@
 """A private Slurm of two nodes on this machine's loopback, each with a host name and a boot id of its own.
 
-It needs root, and the daemons of slurm-wlm and munge. Nothing of it outlives the block: the daemons are its children.
+It needs root, and the daemons of slurm-wlm and munge; for accounts also slurmdbd and MariaDB. Nothing of it outlives
+the block: the daemons are its children.
 """
 
 import os
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol", "squeue", "scancel", "unshare")
+OF_ACCOUNTS = ("slurmdbd", "mariadbd", "mariadb-install-db", "sacctmgr", "sacct")
 NODES = ("n1", "n2")
 UP = 30.0
 """Seconds within which the cluster must be up."""
@@ -50,7 +52,7 @@ MaxArraySize=4
 JobRequeue=0
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-AccountingStorageType=accounting_storage/none
+{accounts}
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 NodeName=n1 NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[1]} CPUs=2 RealMemory=4000 State=UNKNOWN
@@ -63,9 +65,32 @@ PartitionName=down Nodes=n1,n2 MaxTime=INFINITE State=DOWN
 """
 
 
-def is_possible() -> bool:
-    """Return whether a cluster can be started here."""
-    return os.geteuid() == 0 and all(map(shutil.which, NEEDED)) and may_unshare()
+WITHOUT = "AccountingStorageType=accounting_storage/none"
+WITH = """AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.socket"""
+DBD = """
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+LogFile={folder}/slurmdbd.log
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database}
+StorageUser=root
+StorageLoc=accounts
+"""
+
+
+def is_possible(*, accounts: bool = False) -> bool:
+    """Return whether a cluster can be started here, with accounts or without."""
+    needed = (*NEEDED, *OF_ACCOUNTS) if accounts else NEEDED
+    return os.geteuid() == 0 and all(map(shutil.which, needed)) and may_unshare()
 
 
 def may_unshare() -> bool:
@@ -76,8 +101,8 @@ def may_unshare() -> bool:
 class Cluster:
     """A cluster that is up. `environment`: of processes that are to use it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.conf = folder, folder / "slurm.conf"
+    def __init__(self, folder: Path, *, accounts: bool = False) -> None:
+        self.folder, self.conf, self.accounts = folder, folder / "slurm.conf", accounts
         self.environment = {"SLURM_CONF": str(self.conf)}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -85,9 +110,13 @@ class Cluster:
         """Start munge, the controller and the nodes; RuntimeError if they are not up in time."""
         for name in ("state", *(f"spool.{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        ports = free_ports(1 + len(NODES))
-        self.conf.write_text(CONF.format(host=socket.gethostname(), ports=ports, folder=self.folder))
+        *ports, port, database = free_ports(3 + len(NODES))
+        accounts = WITH.format(port=port, folder=self.folder) if self.accounts else WITHOUT
+        of_host = {"host": socket.gethostname(), "ports": ports, "folder": self.folder}
+        self.conf.write_text(CONF.format(**of_host, accounts=accounts))
         self._start_munge()
+        if self.accounts:
+            self._start_accounts(port, database)
         self.start_controller()
         for node in NODES:
             boot = self.folder / f"boot.{node}"
@@ -106,6 +135,20 @@ class Cluster:
         options = [f"--{option}={self.folder / name}" for option, name in named.items()]
         self._spawn("munge", ["munged", "--foreground", "--force", f"--key-file={key}", *options])
         self.until((self.folder / "munge.socket").exists)
+
+    def _start_accounts(self, port: int, database: int) -> None:
+        """Start a database of its own and slurmdbd, and enter the cluster."""
+        data, path = self.folder / "database", self.folder / "slurmdbd.conf"
+        made = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root", "--skip-test-db"]
+        subprocess.run(made, capture_output=True, timeout=60, check=True)
+        own = (f"--datadir={data}", f"--socket={data}/socket", f"--pid-file={data}/pid", "--user=root")
+        on_loopback = ("--bind-address=127.0.0.1", f"--port={database}", "--skip-grant-tables")
+        self._spawn("database", ["mariadbd", "--no-defaults", *own, *on_loopback])
+        self.until((data / "socket").exists)
+        path.write_text(DBD.format(folder=self.folder, port=port, database=database))
+        path.chmod(0o600)
+        self._spawn("accounts", ["slurmdbd", "-D"])
+        self.until(lambda: "Cluster" in self.said("sacctmgr", "-i", "add", "cluster", "ablabtest"))
 
     def start_controller(self) -> None:
         """Start the controller; it goes on from where it was stopped."""
@@ -141,7 +184,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End all jobs and daemons."""
-        with suppress(subprocess.TimeoutExpired, RuntimeError):  # a step would outlive its daemon
+        with suppress(subprocess.TimeoutExpired, RuntimeError, ValueError):  # a step would outlive its daemon
             self.said("scancel", "--signal=KILL", "--full", "--user=root")
             self.said("scancel", "--user=root")
             self.until(lambda: not self.jobs(), 10)
@@ -178,9 +221,9 @@ def free_ports(number: int) -> list[int]:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, *, accounts: bool = False) -> Iterator[Cluster]:
     """Run a cluster in this folder while the block runs."""
-    made = Cluster(folder)
+    made = Cluster(folder, accounts=accounts)
     try:
         made.start()
         yield made

@@ -1,4 +1,4 @@
-"""Sweeps on a real Slurm of two nodes without accounts: what leaves the queue is seen, whoever took it out."""
+"""Sweeps on a real Slurm of two nodes, with accounts and without: what leaves the queue is seen, whoever took it."""
 
 import os
 import signal
@@ -25,9 +25,12 @@ SLOW = (*LONG, "model.d_model=128", "model.d_ff=512", "optim.batch_tokens=4096")
 SHORT = (*TINY, "drophead=none", "training.max_steps=30", "logger=none", "pruning=none")
 
 
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory):
-    with cluster(tmp_path_factory.mktemp("slurm")) as made:
+@pytest.fixture(scope="module", params=["plain", "accounts"])
+def slurm(request, tmp_path_factory):
+    accounts = request.param == "accounts"
+    if not is_possible(accounts=accounts):
+        pytest.skip("needs slurmdbd and mariadb-server, too")
+    with cluster(tmp_path_factory.mktemp("slurm"), accounts=accounts) as made:
         yield made
 
 

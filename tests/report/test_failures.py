@@ -142,6 +142,8 @@ def test_the_table_of_differences_says_it_in_words(ranked):
     line = difference_line(ranked, other, usual, None)
     counts = "0 of 5 runs diverged, 1 of 5 in the baseline"
     assert line.refused == f"{counts} (ranked last: 100 % of pairs won, 0 % lost, p = 0.0079)"
+    turned = difference_line(ranked, usual, other, None)
+    assert "(ranked last: 0 % of pairs won, 100 % lost, p = 0.0079)" in turned.refused
     few = difference_line(ranked, first(other, 4), first(usual, 4), None)
     assert few.refused == "0 of 4 runs diverged, 1 of 4 in the baseline (Boschloo p = 0.727)"
 

@@ -68,6 +68,14 @@ def test_intervals_say_their_levels():
     assert (verdict.interval.level, verdict.narrow.level) == (pytest.approx(0.95), pytest.approx(0.90))
 
 
+@pytest.mark.parametrize(
+    ("expect", "margin", "level"),
+    [("greater", 1.0, 0.95), ("equal", 0.0, 0.95), ("equal", 1.0, 0.9), ("not_less", 0.0, 0.9)],
+)
+def test_a_look_shows_the_interval_that_decides(expect, margin, level):
+    assert followed(expect, drawn(0.0), margin=margin).looks[0].interval.level == pytest.approx(level)
+
+
 @pytest.mark.parametrize(("expect", "other"), [("greater", "less"), ("not_less", "not_greater"), ("equal", "equal")])
 def test_claims_are_mirrored(expect, other):
     for seed in range(20):

@@ -9,7 +9,7 @@ from scipy import stats
 from ablab.statistics.diverged import DIVERGED, compare_ranks, compare_shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.verdict import Case, Failures, verdicts
+from ablab.statistics.verdict import Case, Failures, so_far, verdicts
 from ablab.statistics.verdict import tests_of_differences as both_sides
 
 SHAPE = np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
@@ -120,6 +120,15 @@ def test_numbers_of_a_verdict_by_hand():
     assert result.interval.level == 0.95
     assert result.interval.low == pytest.approx(0.3 - 0.1 * 2.776445, abs=1e-6)
     assert result.detectable > 0.278
+
+
+def test_what_is_awaited_has_its_own_interval_so_far():
+    scores = [0.3, -0.1, 0.4, 0.2]
+    found = so_far(Case("greater", 0.5, scores))
+    assert (found.outcome, found.n) == ("provisional", 4)
+    assert found.difference == pytest.approx(0.2)
+    interval = stats.t.interval(0.95, 3, np.mean(scores), stats.sem(scores))
+    assert (found.interval.low, found.interval.high) == pytest.approx(interval)
 
 
 def test_more_claims_make_it_harder():
