@@ -1,6 +1,7 @@
 """Arms that were not made alike say so wherever they are compared, and their speeds are not compared at all."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,17 +82,21 @@ def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
     assert unlike(trained(usual, stretch()), trained(other, stretch(code="2:b"))) is None
 
 
+def test_curves_by_other_code_are_marked(arms):
+    def measured(arm, code):
+        curve = SimpleNamespace(provenance_code=code, components={}, of_heads=False)
+        return ArmRuns(arm.name, [replace(run, curve=curve) for run in arm.runs])
+
+    usual, other = arms
+    assert unlike(measured(usual, "2:a"), measured(other, "2:a")) is None
+    assert unlike(measured(usual, "2:a"), measured(other, "2:b")) == "curve code"
+
+
 @pytest.mark.slow
 def test_an_evaluation_by_later_code_is_marked(arms):
     usual, other = arms
     later = [replace(run, evaluation=run.evaluation.model_copy(update={"provenance_code": "z"})) for run in other.runs]
     assert unlike(usual, ArmRuns(other.name, later)) == "evaluation code"
-    pruned = [
-        replace(run, curves=[curve.model_copy(update={"provenance_code": "z"}) for curve in run.curves])
-        for run in other.runs
-    ]
-    assert all(run.curves for run in pruned)
-    assert unlike(usual, ArmRuns(other.name, pruned)) == "curve code"
     (run,) = trained(ArmRuns("x", later[:1]), stretch(), provenance={"evaluation_code": "abc"}).runs
     assert odd(run) == "judged by other code than when it was trained"
 
