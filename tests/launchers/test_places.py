@@ -11,6 +11,7 @@ from ablab.study.definition import define
 from ablab.sweep.launchers import local
 from ablab.sweep.launchers.local import OF_MEMORY, Places
 from ablab.sweep.progress import Board
+from ablab.tasks.registry import task_of_option
 from ablab.transformer.stages.task import memory_of
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 
@@ -70,6 +71,16 @@ def test_the_estimate_of_memory_is_near_what_was_measured(row):
         words.append("optim.batch_tokens=4096")
     measured = json.loads(SIZES.read_text())["rows"][row]["gb"] * 1e9
     assert 0.85 < memory_of(compose(words).config) / measured < 1.3
+
+
+def test_each_of_several_processes_needs_memory():
+    one, two = (
+        compose(["trainer.accelerator=cpu", f"trainer.devices={number}", "trainer.micro_batches=2"]).config
+        for number in (1, 2)
+    )
+    task = task_of_option(one.task)
+    assert task.memory(two) == 2 * task.memory(one)
+    assert task.memory(compose(["trainer=gpu"]).config) is None
 
 
 def settled(tmp_path, *words):

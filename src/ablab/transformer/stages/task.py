@@ -71,7 +71,8 @@ class TransformerTask(Task):
         return config.training.valid_every, config.training.max_steps
 
     def memory(self, config: TransformerConfig) -> int | None:
-        return memory_of(config) if config.trainer.accelerator == "cpu" else None
+        trainer = config.trainer
+        return memory_of(config) * trainer.devices if trainer.accelerator == "cpu" else None  # each has all weights
 
     def callbacks(self, planned: Any, console: Console, beating: Heartbeat, tracker: Tracker) -> "Callbacks":
         from ablab.transformer.stages.callbacks import run_callbacks  # torch from here on
