@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ablab.files import COLOURS, read_json, write_text
-from ablab.judge.document import Document
+from ablab.judge.document import Document, MetricLine
 from ablab.report.plain_words import OPEN
 from ablab.statistics.conditions import steady
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
@@ -64,7 +64,8 @@ class Shared(NamedTuple):
 def page(reports: Mapping[str, Document]) -> str:
     """Return the page of these reports, by their names."""
     noises = sorted(_noises(reports), key=lambda one: one.sd)
-    sections = (_answer(reports, noises), _one_run(), _noise(noises), _metric(reports), _sequential(reports))
+    noise = (_answer(reports, noises), _one_run(), _noise(noises))
+    sections = (*noise, _metric(reports), _time(reports), _sequential(reports))
     return "\n".join(
         [line for each in (*sections, _twice(reports), _pairing(reports)) for line in (*each, "") if each] + WHAT_TO_DO
     )
@@ -141,10 +142,47 @@ def _metric(reports: Mapping[str, Document]) -> list[str]:
         "standard deviation between arms over that within them. Twice as much takes about a quarter of the seeds. 0: "
         "the arms differ by no more than their noise.",
         "",
-        *_by_metric(reports),
+        *_table_by_metric(
+            reports,
+            {study: {metric: f"{of[metric]:.1f}" for metric in of} for study, of in _ratios(reports).items()},
+        ),
         "",
         "To choose the metric by this table is for the next study: in this one it would be a choice by the outcome.",
     ]
+
+
+def _time(reports: Mapping[str, Document]) -> list[str]:
+    return [
+        "## What a verdict costs",
+        "",
+        "The machine time until two arms that differ as those of the study do are told apart, by the score in which "
+        "the difference is looked for: that of the seeds that see it with a chance of 80 %, at a level of 5 %, for "
+        "both arms, three at least. A run takes what those of the study took, training and evaluation. -: the arms "
+        "differ by no more than their noise.",
+        "",
+        *_table_by_metric(reports, _times(reports)),
+    ]
+
+
+def _times(reports: Mapping[str, Document]) -> dict[str, dict[str, str]]:
+    """Return the machine time to a verdict in words, by study and metric."""
+    found: dict[str, dict[str, str]] = {}
+    for name, one in reports.items():
+        if (made := one.setup) is None or not made.runs:
+            continue
+        of_a_run = (made.training_seconds + made.evaluation_seconds) / made.runs
+        found[name] = {
+            line.metric: "-" if (seeds := _to_tell(line)) is None else duration(2 * seeds * of_a_run)
+            for line in one.metrics
+        }
+    return found
+
+
+def _to_tell(line: MetricLine) -> int | None:
+    """Return the seeds of each of two arms that show a difference as these arms have; None where there is none."""
+    if not line.between > 0 or not line.within > 0:
+        return None
+    return seeds_for("greater", 2**0.5 * line.between, line.within, Layout([1.0, -1.0], line.arms - 2))
 
 
 def _pairing(reports: Mapping[str, Document]) -> list[str]:
@@ -190,14 +228,15 @@ def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
             yield Noise(name, one.arms[0].sd, one.arms[0].finished)
 
 
-def _by_metric(reports: Mapping[str, Document]) -> Iterator[str]:
+def _table_by_metric(reports: Mapping[str, Document], cells: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield a table of cells by study and metric for translation, and one for language models."""
     titles = {line.metric: line.title for one in reports.values() for line in one.metrics}
     for metrics in (TRANSLATION, LANGUAGE):
         yield from ([""] if metrics is LANGUAGE else [])
         yield from _head("study", *(titles[metric] for metric in metrics))
-        for study, of in _ratios(reports).items():
+        for study, of in cells.items():
             if metrics[0] in of:
-                yield _row(_linked(study), *(f"{of[metric]:.1f}" for metric in metrics))
+                yield _row(_linked(study), *(of[metric] for metric in metrics))
 
 
 def _ratios(reports: Mapping[str, Document]) -> dict[str, dict[str, float]]:
