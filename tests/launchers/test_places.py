@@ -1,6 +1,7 @@
 """How many runs a sweep makes at a time where nobody says: by cores, memory, and what a run gains from more threads."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,27 @@ def test_typed_numbers_are_kept_in_silence(tmp_path, machine):
     said = []
     launcher = LocalLauncher(1, None, [], 1)
     launcher.settle(Board(define(["norm=pre,post", "seed=1,2", f"outputs={tmp_path}"])), said.append)
+    assert (launcher.places, said) == (Places(1, 2), [])
+
+
+def test_each_study_of_a_line_is_chosen_for_by_itself(tmp_path, machine):
+    """Tuning comes before the runs proper; after a stop between them, these must have the same threads."""
+    machine(2, 100)
+    own = (f"outputs={tmp_path / 'outputs'}", "logger=none")
+    tuning, proper = (Board(define([*words, *own])) for words in (["norm=pre,post", "seed=1,2"], ["seed=1,2,3"]))
+    launcher, said = LocalLauncher(None, None, [], 1), []
+    for board, places in ((tuning, Places(2, 1)), (proper, Places(1, 2)), (proper, Places(1, 2))):
+        launcher.settle(board, said.append)
+        assert launcher.places == places
+    assert len(said) == 2
+
+
+def test_runs_of_a_loop_are_made_one_at_a_time(tmp_path, machine):
+    """A floor of four seeds and a proposal of three would have other threads."""
+    machine(2, 100)
+    study = define(["norm=pre,post", "seed=1,2", f"outputs={tmp_path / 'outputs'}"])
+    launcher, said = LocalLauncher(None, None, [], 1), []
+    launcher.settle(Board(replace(study, typed=())), said.append)
     assert (launcher.places, said) == (Places(1, 2), [])
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ablab.study.study import Cell
     from ablab.sweep.launchers.base import Ending
     from ablab.sweep.launchers.base import Launcher as RunLauncher
+    from ablab.sweep.launchers.local import Places
     from ablab.sweep.progress import Board, OnEnd
     from ablab.sweep.sweep import Launch
     from ablab.tracking.console import Console
@@ -105,8 +106,9 @@ def _returned(words: Sequence[str], ending: "Ending | None") -> JobReturn:
 class LocalConfig:
     """Settings of the local launcher.
 
-    `jobs`: runs at a time; null: as many as the GPUs have places; without GPUs by cores and memory, but trials of a
-    search and programs in turn. `threads`: of each; null: cores / jobs. `gpus`: indices; each takes `per_gpu` runs.
+    `jobs`: runs at a time; null: as many as the GPUs have places; without GPUs by cores and memory, but trials,
+    proposals to a loop and programs in turn. `threads`: of each; null: cores / jobs. `gpus`: their indices; each takes
+    `per_gpu` runs.
     """
 
     _target_: str = f"{__name__}.LocalLauncher"
@@ -124,26 +126,35 @@ class LocalLauncher(StudyLauncher):
 
         self.jobs, self.threads = jobs, threads
         self.places = Places.of(jobs, threads, list(gpus), per_gpu)
-        self._settled = bool(jobs or gpus)
+        self._is_typed = bool(jobs or gpus)
+        self._said = ""
 
     @property
     def at_a_time(self) -> int:
         return self.places.jobs
 
     def settle(self, board: "Board", say: Callable[[str], None]) -> None:
-        """Choose how many runs are made at a time, once a line, where it says nothing of that."""
-        if self._settled:
+        """Choose how many runs of a typed study are made at a time, where the line says nothing of that.
+
+        Runs of a loop are none: those of its next proposals, of which this one does not know, must be made like them.
+        """
+        if self._is_typed or not board.study.typed:
             return
-        self._settled = True
+        self.places, line = self._chosen(board)
+        if line != self._said:
+            say(line)
+        self._said = line
+
+    def _chosen(self, board: "Board") -> "tuple[Places, str]":
         from ablab.sweep.launchers.local import OTHERS, Places
 
+        one = Places.of(None, self.threads, [], 1)
         if board.study.is_of_machine:
-            say("One run at a time: a claim is about a speed or memory, which others at work would change")
-        elif (asked := board.study.demand) is None:
-            say(f"One run at a time: nobody knows what one needs {OTHERS}")
-        else:
-            self.places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads, before=board.threads)
-            say(self.places.said(asked.memory))
+            return one, "One run at a time: a claim is about a speed or memory, which others at work would change"
+        if (asked := board.study.demand) is None:
+            return one, f"One run at a time: nobody knows what one needs {OTHERS}"
+        places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads, before=board.threads)
+        return places, places.said(asked.memory)
 
     @property
     def gpus(self) -> str | None:
