@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ablab.files import COLOURS, read_json, write_text
-from ablab.judge.document import Document, MetricLine
+from ablab.judge.document import Document
+from ablab.judge.sensitivity import seeds_to_tell
 from ablab.report.plain_words import OPEN
 from ablab.statistics.conditions import steady
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
@@ -172,17 +173,11 @@ def _times(reports: Mapping[str, Document]) -> dict[str, dict[str, str]]:
             continue
         of_a_run = (made.training_seconds + made.evaluation_seconds) / made.runs
         found[name] = {
-            line.metric: "-" if (seeds := _to_tell(line)) is None else duration(2 * seeds * of_a_run)
+            line.metric: "-" if seeds is None else duration(2 * seeds * of_a_run)
             for line in one.metrics
+            for seeds in [seeds_to_tell(line.between, line.within, line.arms)]
         }
     return found
-
-
-def _to_tell(line: MetricLine) -> int | None:
-    """Return the seeds of each of two arms that show a difference as these arms have; None where there is none."""
-    if not line.between > 0 or not line.within > 0:
-        return None
-    return seeds_for("greater", 2**0.5 * line.between, line.within, Layout([1.0, -1.0], line.arms - 2))
 
 
 def _pairing(reports: Mapping[str, Document]) -> list[str]:

@@ -10,7 +10,7 @@ from scipy import stats
 from ablab.errors import UserError
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.sensitivity import _seeds, metric_lines
+from ablab.judge.sensitivity import metric_lines, seeds_to_tell
 from ablab.report.tables import next_metric
 from ablab.statistics.power import Layout, two_sided_power
 from ablab.transformer.translation.scores import NATS, SCORES
@@ -48,6 +48,9 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     (bleu,) = (line for line in lines if line.metric == "test_bleu")
     assert bleu.f == pytest.approx(stats.f_oneway(*values).statistic)
     assert bleu.ratio == pytest.approx(bleu.between / bleu.within)
+    level = 0.05 / len(selection.claims)  # claims share the error rate
+    assert [line.seeds for line in lines] == [seeds_to_tell(one.between, one.within, 3, level) for one in lines]
+    assert [line.seeds for line in lines] != [seeds_to_tell(one.between, one.within, 3) for one in lines]
 
 
 def test_nothing_is_said_of_smoke_runs(selection):
@@ -123,16 +126,15 @@ def line_of(title, seeds, *, declared=False):
 
 
 def test_seeds_to_a_verdict_are_the_fewest_that_see_a_usual_difference():
-    selection = SimpleNamespace(claims=["one", "two"])
-    seeds = _seeds(selection, between=0.8, within=0.5, arms=4)
+    seeds = seeds_to_tell(between=0.8, within=0.5, arms=4, level=0.025)
     layout = Layout([1.0, -1.0], 2)
 
     def power(count):
         return two_sided_power(2**0.5 * 0.8, *layout.precision(0.5, count), 0.025)
 
     assert power(seeds - 1) < 0.8 <= power(seeds)
-    assert _seeds(selection, between=0.0, within=0.5, arms=4) is None
-    assert _seeds(selection, between=1e-9, within=0.5, arms=4) is None, "more than can be planned"
+    assert seeds_to_tell(between=0.0, within=0.5, arms=4) is None
+    assert seeds_to_tell(between=1e-9, within=0.5, arms=4) is None, "more than can be planned"
 
 
 @pytest.mark.parametrize(

@@ -73,15 +73,14 @@ def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> Metric
         ratio=found.signal_to_noise,
         f=found.f,
         omega_squared=found.omega_squared,
-        seeds=_seeds(selection, found.between, found.within, len(groups)),
+        seeds=seeds_to_tell(found.between, found.within, len(groups), ALPHA / max(1, len(selection.claims))),
     )
 
 
-def _seeds(selection: SelectedArms, between: float, within: float, arms: int) -> int | None:
+def seeds_to_tell(between: float, within: float, arms: int, level: float = ALPHA) -> int | None:
     """Return the seeds that would show, of two arms, a difference as these have: the root of 2 times their sd."""
     if not between > 0 or not within > 0:
         return None
-    level = ALPHA / max(1, len(selection.claims))
     return seeds_for("greater", 2**0.5 * between, within, Layout([1.0, -1.0], arms - 2), level)
 
 
