@@ -41,6 +41,14 @@ def _fresh_default_generator():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """A run in this process leaves its number of threads behind: a fixture's to its test, a test's to the next."""
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _hears_ctrl_c():
     """A shell that starts the tests in the background may have told them to ignore it."""

@@ -65,13 +65,6 @@ def store(interrupted, tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def _own_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 NONE = "2:000000000000"
 """The digest of no code."""
 
@@ -160,7 +153,6 @@ def test_it_can_begin_anew(word, store):
     assert len(list((store / "smoke" / "superseded").iterdir())) == 1
 
 
-@pytest.mark.usefixtures("_own_threads")
 def test_the_checkpoints_threads_are_taken_over(store):
     altered(the_run(store), threads=2)
     assert "by 2 threads, not the 1 of trainer.threads=1" in refused(*LINE, f"outputs={store}")
@@ -182,7 +174,6 @@ def test_in_a_sweep_the_run_alone_is_refused_and_says_why(store):
     assert "mixed=true" in failure.line
 
 
-@pytest.mark.usefixtures("_own_threads")
 def test_in_a_sweep_a_run_goes_on_with_its_own_threads(store):
     """A launcher has other numbers for other numbers of jobs."""
     altered(the_run(store), threads=2)

@@ -101,13 +101,9 @@ def test_the_loss_spread_over_threads_is_the_loss(validator, monkeypatch):
     monkeypatch.setattr(validation, "SPREAD_TOKENS", 9)
     model = with_everything_that_drops()
     expected, state = validator.loss(model), torch.get_rng_state()
-    threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        found = [spread_loss(model, validator.src, validator.tgt) for _ in range(3)]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(threads)
+    found = [spread_loss(model, validator.src, validator.tgt) for _ in range(3)]
+    assert torch.get_num_threads() == 2
     assert found == [pytest.approx(expected, rel=1e-6)] * 3
     assert len(set(found)) == 1
     assert model.training
