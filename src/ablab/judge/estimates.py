@@ -117,8 +117,11 @@ def _lends(other: ArmRuns, arm: ArmRuns, measure: Measure) -> bool:
 
     A store knows its data. All that may be known of a table's is the level of `within`, such as the language.
     """
-    levels = {run.recipe.get(WITHIN) for one in (other, arm) for run in one.runs}
-    return len(levels) == 1 and are_comparable(other, arm, measure)
+    return len(_levels(other) | _levels(arm)) == 1 and are_comparable(other, arm, measure)
+
+
+def _levels(arm: ArmRuns) -> set[Any]:
+    return arm.once(WITHIN, lambda: {run.recipe.get(WITHIN) for run in arm.runs})
 
 
 def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
@@ -141,7 +144,7 @@ def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
 
 
 def _values(arm: ArmRuns, measure: Measure) -> list[float]:
-    return [value for run in arm.finished if (value := measure.value(run)) is not None]
+    return arm.once(measure, lambda: [value for run in arm.finished if (value := measure.value(run)) is not None])
 
 
 WIDE = 3.0

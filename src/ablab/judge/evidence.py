@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
+from ablab.tasks.score import Scale
 from ablab.text import number
 
 Evidence = Sequence[float] | Failures | NotTestable
@@ -81,25 +83,23 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
 
 def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
-    known = arm.drifts
-    if (asked := (progress.key, threshold)) not in known:
-        try:
-            known[asked] = _drift(arm, progress, threshold)
-        except NotTestable as reason:
-            known[asked] = reason
-    if isinstance(found := known[asked], NotTestable):
+    found = arm.once(("drift", progress.key, threshold), lambda: _drift(arm, progress, threshold))
+    if isinstance(found, NotTestable):
         raise found
     return found
 
 
-def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
+def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift | NotTestable:
     curves = []
     for run in arm.finished:
         if run.record is None or not all(progress.key in validation for validation in run.record.validations):
-            raise NotTestable(f"the validations of {arm.name} are unknown")
+            return NotTestable(f"the validations of {arm.name} are unknown")
         steps = [validation["step"] for validation in run.record.validations]
         curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
-    return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
+    try:
+        return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
+    except NotTestable as reason:
+        return reason
 
 
 def is_smoke(run: ArmRun) -> bool:
@@ -160,8 +160,17 @@ def check_scale(arms: Iterable[ArmRuns], measure: Measure) -> None:
 
 def off_scale(arms: Iterable[ArmRuns], measure: Measure) -> str | None:
     """Return why values of these arms cannot be compared, such as losses per token of two vocabularies; or None."""
-    recipes = [run.recipe for arm in arms for run in arm.runs[:1]]
-    return None if measure.scale is None else measure.scale.unlike(measure.title, recipes)
+    if (scale := measure.scale) is None:
+        return None
+    found = [(run.recipe, _settings(arm, scale)) for arm in arms for run in arm.runs[:1]]
+    if all(settings == found[0][1] for _, settings in found):
+        return None
+    return scale.unlike(measure.title, [recipe for recipe, _ in found])
+
+
+def _settings(arm: ArmRuns, scale: Scale) -> Mapping[str, Any]:
+    """Return the settings of an arm that decide the scale."""
+    return arm.once(scale, lambda: scale.settings(arm.runs[0].recipe))
 
 
 def by_scale(arms: Iterable[ArmRuns], measure: Measure) -> list[list[ArmRuns]]:
@@ -186,11 +195,8 @@ def are_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = No
 
 
 def _identities(arm: ArmRuns, what: str) -> set[str]:
-    """Return what the arm's finished runs were compared on, read once: an arm is compared with all others."""
-    if what not in arm.identities:
-        found = (_identity(run, what) for run in arm.finished)
-        arm.identities[what] = {each for each in found if each is not None}
-    return arm.identities[what]
+    """Return what the arm's finished runs were compared on."""
+    return arm.once(what, lambda: {found for run in arm.finished if (found := _identity(run, what)) is not None})
 
 
 def _identity(run: ArmRun, what: str) -> str | None:

@@ -1,14 +1,15 @@
 """Runs as a report sees them, and arms: all runs of one condition."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.statistics.convergence import Drift
-from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
 from ablab.store.artefacts import Artefact, comparable_artefacts
 from ablab.store.metrics import read_metrics
@@ -26,6 +27,20 @@ def recipe_of(folder: RunFolder, record: Record) -> dict[str, Any]:
     if run_id(recipe) != record.run_id:
         raise UserError(f"{folder.path / 'recipe.yaml'} is not the recipe of {record.run_id}: it was edited")
     return recipe
+
+
+def with_arrays(evaluation: Evaluation | None) -> Evaluation | None:
+    """Return an evaluation with its items as arrays, in a third of the memory: a report holds those of every run."""
+    if evaluation is None:
+        return None
+    items = {key: _short(np.array(rows)) for key, rows in evaluation.items.items()}
+    return evaluation.model_copy(update={"items": items})
+
+
+def _short(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return whole numbers in 32 bits where these hold them."""
+    is_short = rows.dtype.kind == "i" and np.abs(rows).max(initial=0) <= np.iinfo(np.int32).max
+    return rows.astype(np.int32) if is_short else rows
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,7 @@ class ArmRun:
         """
         if (record := folder.record()) is None:
             return None
-        recipe, evaluation = flatten(recipe_of(folder, record)), folder.evaluation(evaluation_id)
+        recipe, evaluation = flatten(recipe_of(folder, record)), with_arrays(folder.evaluation(evaluation_id))
         is_whole = evaluation is not None or not evaluation_id
         state = "diverged" if record.state == "diverged" else "finished" if is_whole else "not judged"
         return cls(folder, recipe["seed"], state, record, evaluation, folder.curve(curve_id), recipe)
@@ -133,16 +148,14 @@ class ArmRuns:
 
     name: str
     runs: Sequence[ArmRun]
+    _found: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    @cached_property
-    def drifts(self) -> dict[tuple[str, float], Drift | NotTestable]:
-        """How validation moved at the end, by its score and the threshold; filled by who asks, as many claims do."""
-        return {}
-
-    @cached_property
-    def identities(self) -> dict[str, set[str]]:
-        """What its finished runs were compared on, by its name; filled by who asks, as each pair of arms does."""
-        return {}
+    def once(self, what: Hashable, find: Callable[[], T]) -> T:
+        """Return what is found of the arm under this name, found at the first asking: each pair of arms asks again."""
+        if what not in self._found:
+            self._found[what] = find()
+        found: T = self._found[what]
+        return found
 
     @cached_property
     def folders(self) -> frozenset[str]:

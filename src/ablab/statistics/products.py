@@ -6,12 +6,15 @@ those of every run. For whole numbers, products are exact in any order, so a col
 from the one before and a few sentences. The results are equal to those of the whole product, bit for bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 BLOCK = 500
 """Rows computed at a time: more would only fill the caches."""
@@ -22,6 +25,7 @@ FEW = 0.1
 AnyFloat = np.floating[Any]
 Columns = npt.NDArray[AnyFloat]
 Places = npt.NDArray[np.intp]
+Found = TypeVar("Found")
 
 
 def exact(statistics: npt.NDArray[Any]) -> Columns:
@@ -34,20 +38,42 @@ def exact(statistics: npt.NDArray[Any]) -> Columns:
     return statistics.astype(np.float32 if whole else np.float64, copy=False)
 
 
-def products(rows: npt.NDArray[np.integer[Any]], statistics: Columns) -> Iterator[Columns]:
-    """Yield blocks [b, seeds, k] of weighted sums over sentences, in the precision of the statistics.
+def products(
+    rows: npt.NDArray[np.integer[Any]], statistics: Columns, then: Callable[[Columns], Found]
+) -> Iterator[Found]:
+    """Yield what `then` makes of each block [b, seeds, k] of weighted sums over sentences, in the order of the rows.
 
     rows: weights, [resamples, sentences]; statistics: [seeds, sentences, k]. Those in float32 are taken to be whole
-    numbers whose sums do not round, as `exact` leaves them. In memory each statistic lies by itself, so that a score
-    which combines statistics reads them in order.
+    numbers whose sums do not round, as `exact` leaves them. The sums are in the precision of the statistics, and in
+    memory each statistic lies by itself, so that a score which combines statistics reads them in order.
     """
     seeds, count, width = statistics.shape
     columns = statistics.transpose(1, 2, 0).reshape(count, width * seeds)
     plan = Plan.of(columns, seeds) if columns.dtype == np.float32 else None
-    for at in range(0, len(rows), BLOCK):
+
+    def of_block(at: int) -> Found:
         block = rows[at : at + BLOCK].astype(columns.dtype)
         sums = columns.T @ block.T if plan is None else plan.product(block)
-        yield sums.reshape(width, seeds, len(block)).transpose(2, 1, 0)
+        return then(sums.reshape(width, seeds, len(block)).transpose(2, 1, 0))
+
+    yield from _shared(of_block, range(0, len(rows), BLOCK))
+
+
+def _shared(work: Callable[[int], Found], places: Sequence[int]) -> Iterator[Found]:
+    """Yield the results in order, by as many threads as a matrix product would have, each with a product of its own.
+
+    Threads that share one product wait for each other at its end. Where another process has one of their cores, as
+    training does beside a report, a product takes forty times as long so; one thread's only shares the core.
+    """
+    blas = _blas()
+    threads = max((library.num_threads for library in blas.lib_controllers), default=1)
+    with blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, places)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
 
 
 @dataclass(frozen=True)

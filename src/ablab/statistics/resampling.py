@@ -59,8 +59,8 @@ class Resamples:
         count = values.shape[1]
         if count != self.sentences:
             raise ValueError(f"the draws are of {self.sentences} sentences, the statistics of {count}.")
-        drawn = [np.ascontiguousarray(metric(sums)) for sums in products(self._weights, values)]
-        return ResampledScores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(drawn))
+        drawn = products(self._weights, values, lambda sums: np.ascontiguousarray(metric(sums)))
+        return ResampledScores(metric(values.sum(axis=1, dtype=np.float64)), np.concatenate(list(drawn)))
 
 
 def blocks(total: int) -> Iterator[int]:
@@ -232,18 +232,15 @@ class Swaps:
             raise NotTestable("both sides score alike on every test item: there is nothing to swap")
         ours, theirs = statistics.sum(axis=-2)
         observed = float((metric(ours) - metric(theirs)).mean())
-        # Sums that are equal but for the order of rounding are ties.
-        least = abs(observed) - 1e-9
-        extreme = sum(
-            int((np.abs((metric(one) - metric(other)).mean(axis=-1)) >= least).sum())
-            for one, other in self._swapped(statistics)
-        )
-        trials = len(self._signs)
-        return Randomisation(seeds, count, trials, observed, (1 + extreme) / (1 + trials))
-
-    def _swapped(self, statistics: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Yield the sums of both sides after swapping, [b, seeds, k] each: with signs of +-1, (total +- gaps) / 2."""
+        least = abs(observed) - 1e-9  # sums that are equal but for the order of rounding are ties
         half = np.asfortranarray(statistics.sum(axis=(0, 2)) / 2)  # laid out as the products are
-        for block in products(self._signs, exact(statistics[0] - statistics[1])):
+
+        def extreme(block: npt.NDArray[AnyFloat]) -> int:
+            """Count the trials as far apart: by signs of +-1, the sums of the two sides are (total +- gaps) / 2."""
             gaps = block / 2.0  # exact: sums of counts, halved
-            yield half + gaps, half - gaps
+            apart = (metric(half + gaps) - metric(half - gaps)).mean(axis=-1)
+            return int((np.abs(apart) >= least).sum())
+
+        trials = len(self._signs)
+        found = sum(products(self._signs, exact(statistics[0] - statistics[1]), extreme))
+        return Randomisation(seeds, count, trials, observed, (1 + found) / (1 + trials))
