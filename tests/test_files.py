@@ -4,11 +4,12 @@ import errno
 import math
 import os
 import stat
+import time
 
 import pytest
 
 from ablab.files import read_json, write_json, write_picture, write_text
-from ablab.files.disk import half_written, replacing
+from ablab.files.disk import ABANDONED, half_written, replacing
 
 
 def test_a_writer_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
@@ -103,6 +104,19 @@ def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path):
     with pytest.raises(OSError, match=r"picture\.png"):
         write_picture(picture, Figure())
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == {picture: b"whole"}
+
+
+def test_what_a_power_cut_left_of_a_file_goes_when_it_is_written(tmp_path):
+    """And nothing else: what is fresh, another process may be writing, and so with other files."""
+    path = tmp_path / "runs.json"
+    left = {"runs.json.9d_xlv7n": ABANDONED + 5, "runs.json.a2345678": ABANDONED - 5, "log.z2345678": 9 * ABANDONED}
+    for name, age in left.items():
+        half = tmp_path / f".{name}"
+        half.touch()
+        os.utime(half, (time.time() - age, time.time() - age))
+    with replacing(path) as temporary:
+        temporary.write_text("[]")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".log.z2345678", ".runs.json.a2345678", "runs.json"]
 
 
 def test_what_a_kill_left_half_written_is_known_by_its_name(tmp_path):

@@ -5,11 +5,15 @@ file that has its name has its content. File systems keep some of the rest, in a
 looked at. On one, nothing is kept that was not synced. On the other, names are kept at once, and content is not.
 """
 
+import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from ablab.files.disk import ABANDONED
 
 UNSEEN = re.compile(r"\.tmp[A-Za-z0-9]{6}")
 """Names that safetensors gives away without libc, which the interposer replaces: the other name is seen at its sync."""
@@ -31,6 +35,9 @@ class File:
             path.touch()
         else:
             shutil.copyfile(journal / self.copy, path)
+        if path.name.startswith("."):  # as old as what a machine left that has started again
+            then = time.time() - 2 * ABANDONED
+            os.utime(path, (then, then))
 
 
 @dataclass(eq=False)

@@ -169,19 +169,6 @@ def test_a_file_whose_writing_was_killed_has_its_name_if_it_was_entered(tmp_path
     assert not waiting.exists()
 
 
-def test_what_a_power_cut_left_of_a_file_goes_when_it_is_written(tmp_path):
-    """And nothing else: another process may be writing another file of the study."""
-    path = tmp_path / "studies" / "s" / "registered.json"
-    path.parent.mkdir(parents=True)
-    names = [waiting_for(path.with_stem(stem)).name for stem in ("registered", "extended")]
-    left, other = (path.parent / f".{name}.9d_xlv7n" for name in names)
-    for each in (left, other):
-        each.write_text("[")
-    Register(tmp_path).write(path, [1], "registered", study="s")
-    assert json.loads(path.read_text()) == [1]
-    assert (left.exists(), other.exists()) == (False, True)
-
-
 def test_a_register_begins_with_what_was_there_before(tmp_path):
     for place in ("runs/r1", "superseded/r2-1"):
         (tmp_path / place).mkdir(parents=True)

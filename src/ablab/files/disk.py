@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it replaces `path` if the block succeeds and is removed otherwise.
 
-    What has been replaced outlives a loss of power. A disk that is full or fails raises OSError with the name of
-    `path`, whatever a library makes of it.
+    What has been replaced outlives a loss of power; what one left of an earlier try is removed. A disk that is full or
+    fails raises OSError with the name of `path`, whatever a library makes of it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
+    for left in halves_of(path):
+        if is_older(left, temporary):
+            left.unlink(missing_ok=True)
     try:
         with naming(path):
             yield temporary
@@ -207,6 +210,22 @@ def half_written(folder: Path) -> Iterator[Path]:
     """
     names = re.compile(r"\..+\.[a-z0-9_]{8}|\.tmp[A-Za-z0-9]{6}")
     yield from (path for path in folder.glob(".*") if names.fullmatch(path.name))
+
+
+def halves_of(path: Path) -> Iterator[Path]:
+    """Yield what was to become this file or folder."""
+    yield from (left for left in half_written(path.parent) if left.name.startswith(f".{path.name}."))
+
+
+ABANDONED = 60.0
+"""Seconds after its last change from which a half-written file is nobody's: a machine takes longer to start again."""
+
+
+def is_older(left: Path, other: Path) -> bool:
+    """Return whether a file was left for so long before the other was made, both by the clock of their disk."""
+    with suppress(FileNotFoundError):  # its writer may just have named it
+        return other.stat().st_mtime - left.stat().st_mtime > ABANDONED
+    return False
 
 
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)

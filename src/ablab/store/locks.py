@@ -17,7 +17,7 @@ from filelock import Timeout
 
 from ablab.errors import BusyError, MachineError, TakenOverError
 from ablab.files import write_text
-from ablab.files.disk import guarded, half_written, lock_at, writing_in
+from ablab.files.disk import guarded, halves_of, lock_at, writing_in
 from ablab.store.heartbeat import Pulse, read_pulse
 from ablab.store.run_folder import RunFolder
 
@@ -52,9 +52,8 @@ class Owner:
 def owned(folder: RunFolder) -> Iterator[Owner]:
     """Own the run while the block runs, whose lock must be held; files below its folder are committed by its owner."""
     owner = Owner(folder, secrets.token_hex(8))
-    for left in half_written(folder.owner.parent):
-        if left.name.startswith(f".{folder.owner.name}."):  # by a kill of who owned it before
-            left.unlink(missing_ok=True)
+    for left in halves_of(folder.owner):  # by a kill of who owned it before
+        left.unlink(missing_ok=True)
     write_text(folder.owner, owner.token)
     try:
         with guarded(folder.path, owner.check):

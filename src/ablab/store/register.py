@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from ablab.files import sha256, write_json
-from ablab.files.disk import half_written, keep_names, lock_at, rename
+from ablab.files.disk import keep_names, lock_at, rename
 from ablab.store.records import now
 
 REGISTER = "register.jsonl"
@@ -98,9 +98,6 @@ class Register:
         The entry comes between writing and naming: a file that was never entered then came from elsewhere.
         """
         waiting = waiting_for(path)
-        for left in half_written(path.parent):  # by a power cut: who writes a file writes it alone
-            if left.name.startswith(f".{waiting.name}."):
-                left.unlink()
         write_json(waiting, content)
         self.append(what, **about, digest=file_digest(waiting))
         rename(waiting, path)
