@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from ablab.commands.cli import main
-from ablab.store.run_folder import SELECTED
+from ablab.store.run_folder import SELECTED, all_runs
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.scores import SCORES
 from ablab.transformer.pruning.saved_model import find_model
@@ -46,6 +46,22 @@ def test_a_record_has_the_scores_of_the_task(store):
     assert record.selected.scores["loss"] < math.log(257)
     assert record.cost.tokens > 0
     assert "bits per byte" in store.said.out
+
+
+def test_an_evaluation_counts_and_tells_the_test_documents_that_were_trained_on(tmp_path):
+    documents = text(40).split("\n\n")
+    for name, part in (("train", documents), ("valid", ["a house"]), ("test", ["A house", documents[3], "no cat, no"])):
+        (tmp_path / name).write_text("\n\n".join(part))
+    places = [f"data.{name}={tmp_path / name}" for name in ("train", "valid", "test")]
+    said = typed(*TINY, *places, f"outputs={tmp_path / 'outputs'}")
+    assert said.code == 0, said.out
+    assert "test: 1 of 3 test documents are training documents too\n" in said.out
+    (run,) = all_runs(tmp_path / "outputs" / "smoke")
+    evaluation = run.latest_evaluation()
+    assert {split: shared.model_dump() for split, shared in evaluation.overlap.items()} == {
+        "train": {"of": 3, "pairs": 1, "sources": 1, "near": 1},
+        "valid": {"of": 3, "pairs": 0, "sources": 0, "near": 1},
+    }
 
 
 def test_scores_are_those_of_the_items_which_are_documents(store):

@@ -7,7 +7,15 @@ import pytest
 
 from ablab.errors import UserError
 from ablab.transformer.data.documents import encoding
-from ablab.transformer.data.documents.prepared import check_vocabulary, encode_tests, prepare, text_id, told_overlap
+from ablab.transformer.data.documents.prepared import (
+    PreparedText,
+    check_vocabulary,
+    overlaps,
+    prepare,
+    read_tests,
+    text_id,
+    told_overlap,
+)
 from ablab.transformer.data.documents.shards import Shard
 from tests.data.documents.corpora import corpus, documents
 
@@ -29,7 +37,8 @@ def _prepared(data, tmp_path, say=lambda _: None):
 def test_the_documents_come_back_from_the_store(tokenizer, train, tmp_path):
     data = documents(train, separator="line", tokenizer=tokenizer, vocab_size=320)
     prepared = _prepared(data, tmp_path)
-    ((name, test),) = encode_tests(data, prepared.tokenizer)
+    ((name, found),) = read_tests(data)
+    test = Shard.of(prepared.tokenizer, found)
     shards = {"train": prepared.train, "valid": prepared.valid}
     for split, shard in shards.items():
         texts = [prepared.tokenizer.decode(shard.document(i).tolist()) for i in range(len(shard))]
@@ -92,7 +101,11 @@ def test_overlap_is_told_and_dropped(train, tmp_path):
     assert prepared.manifest["overlap"] == {"of": 3, "same": 1, "near": 2}
     (line,) = prepared.remarks()
     assert line.startswith("1 of 3 validation documents are training documents too; 1 more differ from one in case")
-    assert prepared.overlap_with([LINES[7].lower(), LINES[8], "else"]) == {"of": 3, "same": 1, "near": 2}
+    assert overlaps(prepared, [LINES[7].lower(), LINES[8], "something else"]) == {
+        "train": {"of": 3, "same": 1, "near": 2},
+        "valid": {"of": 3, "same": 1, "near": 1},
+    }
+    assert overlaps(PreparedText(tmp_path / "gone"), LINES) is None
     assert told_overlap({"of": 1, "same": 0, "near": 0}, "test") is None
     dropped = _prepared(data.model_copy(update={"overlap": "drop"}), tmp_path)
     assert dropped.manifest["train"]["documents"] == len(LINES) - 3
@@ -162,6 +175,5 @@ def test_numbers_are_a_text_at_once(tmp_path):
     data = corpus("numbers", train_size=200, valid_size=20, test_size=10, vocab_size=400, hard_vocab_limit=False)
     prepared = _prepared(data, tmp_path)
     assert len(prepared.train) == 200
-    ((_, test),) = encode_tests(data, prepared.tokenizer)
-    assert isinstance(test, Shard)
-    assert len(test) == 10
+    ((_, test),) = read_tests(data)
+    assert len(test) == len(Shard.of(prepared.tokenizer, test)) == 10

@@ -1,14 +1,16 @@
 """The evaluation stage: how well a run's weights, or some of its layers, predict the test text."""
 
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
-from ablab.store.records import EvaluatedSet, Evaluation, Record, now
-from ablab.transformer.data.documents.prepared import encode_tests
+from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
+from ablab.transformer.data.documents.prepared import PreparedText, overlaps, read_tests, told_overlap
+from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import TextTokenizer
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
@@ -23,8 +25,10 @@ class TextEvaluator:
 
     def __init__(self, planned: PlannedLanguageModel, tokenizer: TextTokenizer, callbacks: Callback) -> None:
         self.planned, self.callbacks = planned, callbacks
-        self.sets = encode_tests(planned.config.data, tokenizer)
+        found = read_tests(planned.config.data)
+        self.sets = [(name, Shard.of(tokenizer, documents)) for name, documents in found]
         self.name = " + ".join(name for name, _ in self.sets)
+        self.overlap = self._overlap([document for _, documents in found for document in documents])
 
     def evaluate(self, model: Any, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         """Predict the test text, and add one evaluation to the run."""
@@ -43,6 +47,7 @@ class TextEvaluator:
             scores=whole.scores,
             seconds=seconds,
             sentences_per_second=len(whole.nats) / seconds,
+            overlap=self._shared(),
             items=whole.items,
             provenance_code=made.digest,
             components=dict(made.components),
@@ -51,6 +56,27 @@ class TextEvaluator:
         )
         self.planned.folder.write_evaluation(evaluation, None)
         return evaluation
+
+    def _overlap(self, documents: Sequence[str]) -> Mapping[Literal["train", "valid"], Mapping[str, int]] | None:
+        """Count the test documents that the run was trained on or validated with; None if that is not known."""
+        record = self.planned.folder.record()
+        corpus = "" if record is None else str(record.data.get("corpus", ""))
+        return overlaps(PreparedText(self.planned.outputs / "corpora" / corpus), documents)
+
+    def _shared(self) -> dict[Literal["train", "valid"], SharedSentences] | None:
+        """Return the overlap as it is recorded; a document has no second side."""
+        if self.overlap is None:
+            return None
+        counts = self.overlap.items()
+        return {
+            split: SharedSentences(of=n["of"], pairs=n["same"], sources=n["same"], near=n["near"])
+            for split, n in counts
+        }
+
+    def tell_overlap(self) -> None:
+        """Say what the test text shares with training."""
+        if self.overlap is not None and (told := told_overlap(self.overlap["train"], "test")) is not None:
+            self.callbacks.on_message(f"{self.name}: {told}")
 
     def _named(self) -> list[EvaluatedSet]:
         return [EvaluatedSet(name=name, sentences=len(shard)) for name, shard in self.sets]
@@ -63,4 +89,5 @@ def evaluate(planned: PlannedLanguageModel, record: Record, callbacks: Callback)
         callbacks.on_message(changed)
     model, tokenizer = load_language_model(of_run(planned.folder, record, NAME), set_threads(planned.config.trainer))
     evaluator = TextEvaluator(planned, tokenizer, callbacks)
+    evaluator.tell_overlap()
     return evaluator.evaluate(model, planned.evaluation_id, planned.evaluation)

@@ -1,12 +1,12 @@
 """Text that is prepared for training: tokenised once, shared by all runs, read on demand."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -117,6 +117,14 @@ def text_id(data: Corpus | TextCorpus) -> str:
     return json_digest(content, 16)
 
 
-def encode_tests(data: Corpus | TextCorpus, tokenizer: TextTokenizer) -> list[tuple[str, Shard]]:
-    """Return the name of each test set, and its documents encoded in memory, when they are to be scored."""
-    return [(name, Shard.of(tokenizer, list(documents))) for name, documents in text_of(data).tests()]
+def read_tests(data: Corpus | TextCorpus) -> list[tuple[str, list[str]]]:
+    """Return the name of each test set, and its documents, when they are to be scored."""
+    return [(name, list(documents)) for name, documents in text_of(data).tests()]
+
+
+def overlaps(text: PreparedText, documents: Sequence[str]) -> dict[Literal["train", "valid"], dict[str, int]] | None:
+    """Return how many of these documents are in training and in validation, as `overlap_with`; None if that is gone."""
+    if not (text.folder / KEYS).is_file():
+        return None
+    valid = np.load(text.folder / "valid.keys.npy")
+    return {"train": text.overlap_with(documents), "valid": overlap(hashes(documents), valid)}
