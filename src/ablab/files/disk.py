@@ -32,9 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
-    for left in halves_of(path):
-        if is_older(left, temporary):
-            left.unlink(missing_ok=True)
+    _tidy(path, temporary)
     try:
         with naming(path):
             yield temporary
@@ -214,18 +212,20 @@ def half_written(folder: Path) -> Iterator[Path]:
 
 def halves_of(path: Path) -> Iterator[Path]:
     """Yield what was to become this file or folder."""
-    yield from (left for left in half_written(path.parent) if left.name.startswith(f".{path.name}."))
+    yield from (left for left in half_written(path.parent) if left.stem == f".{path.name}")
 
 
 ABANDONED = 60.0
 """Seconds after its last change from which a half-written file is nobody's: a machine takes longer to start again."""
 
 
-def is_older(left: Path, other: Path) -> bool:
-    """Return whether a file was left for so long before the other was made, both by the clock of their disk."""
-    with suppress(FileNotFoundError):  # its writer may just have named it
-        return other.stat().st_mtime - left.stat().st_mtime > ABANDONED
-    return False
+def _tidy(path: Path, temporary: Path) -> None:
+    """Remove what was abandoned of this file when `temporary` was made, by the clock of their disk."""
+    now = temporary.stat().st_mtime
+    for left in halves_of(path):
+        with suppress(OSError):  # its writer may just have named it, or it is another user's
+            if now - left.stat().st_mtime > ABANDONED:
+                left.unlink()
 
 
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)
