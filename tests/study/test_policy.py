@@ -1,16 +1,20 @@
 """What a sweep tries again, what it leaves, and when it ends: on a launcher that runs nothing."""
 
 import io
+import os
+import time
 
 import pytest
 
-from ablab.errors import FAILED, INTERRUPTED
+from ablab.errors import DONE, FAILED, INTERRUPTED
+from ablab.files.disk import ABANDONED
 from ablab.store.failures import write_failure
 from ablab.store.locks import locked
 from ablab.study.definition import define
 from ablab.sweep.progress import Board
 from ablab.sweep.sweep import Policy, _moved, sweep
 from ablab.tracking.console import Console
+from tests.report.synthetic import fill
 from tests.study.conftest import SMALL
 from tests.study.pretend import pretend
 
@@ -187,3 +191,14 @@ def test_what_an_earlier_sweep_was_refused_begins_anew_at_once(study):
     swept_by(fake, study, Policy(rerun="stale"))
     assert fake.calls == [([1, 2, 3], False)]
     assert len(list((study.outputs / "superseded").iterdir())) == 1
+
+
+def test_a_study_that_ends_removes_what_a_power_cut_left_of_its_finished_runs(tmp_path):
+    """Nobody opens them again; what is fresh may be an analysis that goes on."""
+    finished = fill((*SMALL, "seed=1,2"), {"one arm": 0.2}, outputs=tmp_path)
+    old, fresh = (finished.cells[0].planned.folder.path / f".spent.json.{name}" for name in ("mpfxh2cq", "abcd1234"))
+    for half, age in ((old, ABANDONED + 5), (fresh, 0)):
+        half.touch()
+        os.utime(half, (time.time() - age, time.time() - age))
+    assert swept_by(Fake(), finished) == DONE
+    assert (old.exists(), fresh.exists()) == (False, True)

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
-    _tidy(path, temporary)
+    remove_abandoned(halves_of(path), temporary.stat().st_mtime)
     try:
         with naming(path):
             yield temporary
@@ -219,10 +219,9 @@ ABANDONED = 60.0
 """Seconds after its last change from which a half-written file is nobody's: a machine takes longer to start again."""
 
 
-def _tidy(path: Path, temporary: Path) -> None:
-    """Remove what was abandoned of this file when `temporary` was made, by the clock of their disk."""
-    now = temporary.stat().st_mtime
-    for left in halves_of(path):
+def remove_abandoned(halves: Iterable[Path], now: float) -> None:
+    """Remove those that nobody writes any more; `now`: by the clock of their disk, where that is known."""
+    for left in halves:
         with suppress(OSError):  # its writer may just have named it, or it is another user's
             if now - left.stat().st_mtime > ABANDONED:
                 left.unlink()

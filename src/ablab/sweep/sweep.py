@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from ablab.config import compose
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import DONE, FAILED, INTERRUPTED, BusyError
+from ablab.files.disk import half_written, remove_abandoned
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
 from ablab.store.locks import locked
@@ -88,6 +89,8 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     _join(study, board, console)
     done = _done(board)
     if done - before or (done and not is_closed(study, board.entries)):
+        for run in study.runs.values():  # a sweep looks at no finished run again
+            remove_abandoned(half_written(run.planned.folder.path), time.time())
         close(study, board.entries, console.say)
     return _end(study, board, console, policy, interrupted=not going)
 
