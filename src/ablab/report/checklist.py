@@ -29,7 +29,7 @@ OF_DATA = (
 
 
 OF_OVERLAP = (
-    "Sources are compared but for spaces, Unicode form and characters that nobody sees; nearly: but for case and "
+    "They are compared without spaces, Unicode form and characters that nobody sees; more nearly: without case and "
     "punctuation, too."
 )
 
