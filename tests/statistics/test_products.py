@@ -1,5 +1,7 @@
 """Products that leave out what follows from other columns are those of all columns, bit for bit."""
 
+from threading import Barrier
+
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
@@ -81,6 +83,13 @@ def test_each_block_has_a_thread_of_its_own_and_all_are_there_again():
     seen = list(products(rows, statistics, lambda _: [library.num_threads for library in blas.lib_controllers]))
     assert seen == [[1] * len(before)] * 5
     assert [library.num_threads for library in blas.lib_controllers] == before
+
+
+def test_as_many_blocks_are_computed_at_once_as_a_product_would_have_threads():
+    number = max(library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers)
+    rows, statistics = np.ones((number * BLOCK, 20), np.uint8), np.ones((1, 20, 1), np.float32)
+    together = Barrier(number, timeout=60)  # nobody goes on until all are at work
+    assert sorted(products(rows, statistics, lambda _: together.wait())) == [*range(number)]
 
 
 def test_what_fails_in_a_block_comes_through():

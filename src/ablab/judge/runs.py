@@ -29,10 +29,14 @@ def recipe_of(folder: RunFolder, record: Record) -> dict[str, Any]:
     return recipe
 
 
-def with_arrays(evaluation: Evaluation | None) -> Evaluation | None:
+def evaluation_of(folder: RunFolder, evaluation_id: str) -> Evaluation | None:
+    """Return an evaluation as reports hold it, or None."""
+    found = folder.evaluation(evaluation_id)
+    return None if found is None else with_arrays(found)
+
+
+def with_arrays(evaluation: Evaluation) -> Evaluation:
     """Return an evaluation with its items as arrays, in a third of the memory: a report holds those of every run."""
-    if evaluation is None:
-        return None
     items = {key: _short(np.array(rows)) for key, rows in evaluation.items.items()}
     return evaluation.model_copy(update={"items": items})
 
@@ -83,7 +87,7 @@ class ArmRun:
         """
         if (record := folder.record()) is None:
             return None
-        recipe, evaluation = flatten(recipe_of(folder, record)), with_arrays(folder.evaluation(evaluation_id))
+        recipe, evaluation = flatten(recipe_of(folder, record)), evaluation_of(folder, evaluation_id)
         is_whole = evaluation is not None or not evaluation_id
         state = "diverged" if record.state == "diverged" else "finished" if is_whole else "not judged"
         return cls(folder, recipe["seed"], state, record, evaluation, folder.curve(curve_id), recipe)
@@ -148,7 +152,7 @@ class ArmRuns:
 
     name: str
     runs: Sequence[ArmRun]
-    _found: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _found: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def once(self, what: Hashable, find: Callable[[], T]) -> T:
         """Return what is found of the arm under this name, found at the first asking: each pair of arms asks again."""

@@ -9,7 +9,7 @@ from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.files import json_digest
 from ablab.judge.metrics import measures
-from ablab.judge.runs import ArmRun, ArmRuns, recipe_of
+from ablab.judge.runs import ArmRun, ArmRuns, recipe_of, with_arrays
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.store.finished import open_runs
 from ablab.store.records import Curve, Evaluation, Record
@@ -132,7 +132,9 @@ class _Found:
     @classmethod
     def of(cls, folder: RunFolder, record: Record) -> "_Found":
         recipe = recipe_of(folder, record)
-        whole = {found.evaluation_id: found for found in folder.evaluations() if "kept" not in found.settings}
+        whole = {
+            found.evaluation_id: with_arrays(found) for found in folder.evaluations() if "kept" not in found.settings
+        }
         curves: dict[bool, dict[str, Curve]] = {False: {}, True: {}}
         for curve in folder.curves():
             curves[curve.of_heads][curve.curve_id] = curve

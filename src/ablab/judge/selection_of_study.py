@@ -12,7 +12,7 @@ from ablab.files import json_digest
 from ablab.judge.ends import given_up
 from ablab.judge.metrics import measures
 from ablab.judge.registration import Registered, called
-from ablab.judge.runs import ArmRun, ArmRuns, with_arrays
+from ablab.judge.runs import ArmRun, ArmRuns, evaluation_of
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
 from ablab.store.records import Curve
 from ablab.store.run_folder import RunFolder
@@ -276,7 +276,7 @@ def _run(cell: Cell, heads: str) -> ArmRun:
         cell.seed,
         entry_with(cell, record).state.value,
         record,
-        with_arrays(planned.folder.evaluation(planned.evaluation_id)),
+        evaluation_of(planned.folder, planned.evaluation_id),
         None if curve is not None and curve.of_heads else curve,
         flatten(planned.recipe),
         head_curve=planned.folder.curve(heads) if heads else None,

@@ -63,7 +63,7 @@ def _shared(work: Callable[[int], Found], places: Sequence[int]) -> Iterator[Fou
     """Yield the results in order, by as many threads as a matrix product would have, each with a product of its own.
 
     Threads that share one product wait for each other at its end. Where another process has one of their cores, as
-    training does beside a report, a product takes forty times as long so; one thread's only shares the core.
+    training does beside a report, that takes forty times as long; a product of one thread takes three times.
     """
     blas = _blas()
     threads = max((library.num_threads for library in blas.lib_controllers), default=1)
