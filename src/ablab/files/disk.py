@@ -32,8 +32,8 @@ def replacing(path: Path) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
-    remove_abandoned(halves_of(path), temporary.stat().st_mtime)
     try:
+        remove_abandoned(halves_of(path), temporary.stat().st_mtime)
         with naming(path):
             yield temporary
         # mkstemp makes files private; a shared store needs the permissions of any new file.

@@ -124,7 +124,7 @@ def read_tests(data: Corpus | TextCorpus) -> list[tuple[str, list[str]]]:
 
 def overlaps(text: PreparedText, documents: Sequence[str]) -> dict[Literal["train", "valid"], dict[str, int]] | None:
     """Return how many of these documents are in training and in validation, as `overlap_with`; None if that is gone."""
-    if not (text.folder / KEYS).is_file():
+    valid = text.folder / "valid.keys.npy"
+    if not ((text.folder / KEYS).is_file() and valid.is_file()):
         return None
-    valid = np.load(text.folder / "valid.keys.npy")
-    return {"train": text.overlap_with(documents), "valid": overlap(hashes(documents), valid)}
+    return {"train": text.overlap_with(documents), "valid": overlap(hashes(documents), np.load(valid))}
