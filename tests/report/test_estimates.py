@@ -114,6 +114,8 @@ def test_the_methods_name_the_test_that_decides(reported, selection):
     said = " ".join(reported.data["methods"])
     assert "Differences were judged by moderated t over seeds (after Smyth 2004), the test set fixed." in said
     assert "The risk of false verdicts is at most 5 % over 7 claims (Holm), if seeds are independent" in said
+    two = " ".join(methods(selection, ["Welch's"]))
+    assert "Differences were judged by Welch's t over seeds (two arms have no other from which to borrow noise)" in two
     paired = " ".join(methods(replace(selection, error="paired"), ["paired"]))
     assert "Differences were judged by paired t over seeds, the test set fixed." in paired
     assert "over 7 claims (Holm), if seeds are independent, and differences near normal." in paired

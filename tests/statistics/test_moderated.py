@@ -22,6 +22,8 @@ def test_alone_it_is_welchs_test():
     assert (found.p, found.df) == pytest.approx((scipys.pvalue, scipys.df), rel=1e-10)
     expected = scipys.confidence_interval(0.9)
     assert (found.at(0.9).low, found.at(0.9).high) == pytest.approx((expected.low, expected.high), rel=1e-10)
+    assert found.method == f"Welch's t, {found.df:.1f} degrees of freedom"
+    assert moderated(ARM, BASELINE, OTHERS[:1]).method.startswith("moderated t, ")
 
 
 def test_five_arms_of_three_seeds_by_hand():

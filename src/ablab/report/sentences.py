@@ -162,6 +162,7 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 NOISE = {
     "moderated": "moderated t over seeds (after Smyth 2004)",
+    "Welch's": "Welch's t over seeds (two arms have no other from which to borrow noise)",
     "paired": "paired t over seeds",
 }
 """The method of differences, by how a study estimates their noise."""

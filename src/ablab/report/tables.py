@@ -332,6 +332,8 @@ def _of_claim(claim: ClaimLine, other: OtherTest) -> Otherwise:
 def _noise(other: OtherTest) -> str:
     if other.test.startswith("moderated"):
         return "noise moderated by the other arms, without pairs"
+    if other.test.startswith("Welch"):
+        return "noise of each of these arms, without pairs"
     return "noise of these pairs of runs alone"
 
 

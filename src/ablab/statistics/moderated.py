@@ -35,7 +35,7 @@ shows what these four numbers give.
 class Moderated:
     """Arm less baseline, or another contrast of arms. `df`: Welch and Satterthwaite's degrees of freedom.
 
-    `p`: two-sided, uncorrected.
+    `p`: two-sided, uncorrected. `weight`: of the pooled variance, `prior`; without one this is Welch's test.
     """
 
     n: int
@@ -43,10 +43,12 @@ class Moderated:
     standard_error: float
     df: float
     p: float
+    weight: float = PRIOR
 
     @property
     def method(self) -> str:
-        return f"moderated t, {self.df:.1f} degrees of freedom"
+        name = "moderated" if self.weight else "Welch's"
+        return f"{name} t, {self.df:.1f} degrees of freedom"
 
     def at(self, level: float) -> Interval:
         """Return the interval of the difference at this level."""
@@ -94,7 +96,7 @@ def moderated_contrast(
     error = float(parts.sum() ** 0.5)
     freedom = float(parts.sum() ** 2 / (parts**2 / (df + borrowed(own, rest, weight))).sum())
     p = float(student.two_sided(paired.difference / error, freedom))
-    return Moderated(paired.n, paired.difference, error, freedom, p)
+    return Moderated(paired.n, paired.difference, error, freedom, p, weight)
 
 
 def borrowed(own: Floats, rest: Floats, weight: float) -> Floats:
