@@ -149,35 +149,10 @@ def without_rounding(differences: Floats, scores: npt.ArrayLike) -> Floats:
     return np.full_like(differences, mean if abs(mean) > ROUNDING * size else 0.0)
 
 
-@dataclass(frozen=True)
-class Equivalence:
-    """Result of an equivalence test.
-
-    `interval`: at level 1 - 2 alpha (90 % for 5 %); `p` < alpha if and only if it lies within the margin.
-    """
-
-    margin: float
-    interval: Interval
-    p: float
-    equivalent: bool
-
-
-def equivalence(differences: npt.ArrayLike, margin: float, alpha: float = 0.05) -> Equivalence:
-    """Two one-sided t tests of |mean difference| >= margin (Schuirmann 1987).
-
-    differences: [seeds], arm less baseline; margin: > 0, in the metric's units. Raises NotTestable as the paired
-    difference does. Each side is tested at alpha, hence the interval at 1 - 2 alpha; no correction is needed for two
-    tests, since both must reject.
-    """
-    if margin <= 0:
-        raise ValueError(f"equivalence needs a margin above 0, got {margin=}.")
-    if not 0 < alpha < 0.5:
-        raise ValueError(f"alpha lies strictly between 0 and 0.5, got {alpha=}.")
-    paired = of_differences(differences, 1 - 2 * alpha)
-    p = tost(paired.difference, paired.standard_error, paired.n - 1, margin)
-    return Equivalence(margin, paired.interval, p, p < alpha)
-
-
 def tost(difference: float, standard_error: float, df: float, margin: float) -> float:
-    """The larger p-value of the two one-sided tests; above 1/2 when the difference itself is outside the margin."""
+    """Return the larger p of two one-sided t tests of |mean difference| >= margin > 0 (Schuirmann 1987).
+
+    It is below alpha if and only if the interval at 1 - 2 alpha lies within the margin, and above 1/2 where the
+    difference itself is outside.
+    """
     return float(student.upper_tail((margin - abs(difference)) / standard_error, df))
