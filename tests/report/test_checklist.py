@@ -7,7 +7,9 @@ import pytest
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
 from ablab.report.checklist import FILL, checklist, facts
+from ablab.report.sentences import trained_on
 from ablab.store.records import SharedSentences
+from ablab.tasks.task import Nouns
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,22 @@ def test_overlap_of_splits_is_said_or_unknown(document):
     assert "test in training 3 of 1,200 sources (2 with the target; 4 more nearly)" in told[0]["Overlap"]
     assert "validation in training unknown; test in training unknown; test in validation unknown" in told[1]["Overlap"]
     assert f"{line.languages}: unknown." in told[2]["Overlap"]
+
+
+def test_a_test_set_that_was_trained_on_is_told_beside_every_figure(document):
+    (line,) = document.setup.corpora
+
+    def told(shared, nouns=document.nouns):
+        known = line.model_copy(update={"overlap": {**line.overlap, "test in training": shared}})
+        made = document.setup.model_copy(update={"corpora": [known]})
+        return [*trained_on(document.model_copy(update={"setup": made, "nouns": nouns}))]
+
+    seen = SharedSentences(of=1200, pairs=2, sources=13, near=400)
+    said = f"13 of 1,200 test sources ({line.test}) are in the training text too: a score may reward memory"
+    assert told(seen) == [said]
+    assert told(seen, Nouns("documents", "documents", "tokens")) == [said.replace("sources", "documents")]
+    assert told(SharedSentences(of=1200, pairs=12, sources=12, near=400)) == []
+    assert told(None) == []
 
 
 def test_what_no_record_holds_is_to_be_filled_in(document):

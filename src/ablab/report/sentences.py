@@ -31,7 +31,12 @@ def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], N
     titles = {measure.title for measure in _compared(selection)}
     lines = [line for line in found.drift if line.title in titles]
     said = {
-        "notes": [*notes(selection, found.claims), *(drifted(line) for line in lines if line.found), *found.notes],
+        "notes": [
+            *notes(selection, found.claims),
+            *(drifted(line) for line in lines if line.found),
+            *trained_on(found),
+            *found.notes,
+        ],
         "claims": with_words(found.claims, selection.labels),
         "methods": [*methods(selection, tests(found)), *on_drift(lines)],
         "labels": labels_of(found, selection.labels),
@@ -122,6 +127,22 @@ def _lost_by_averaging(run: ArmRun, score: Score) -> float:
     last = next((row for row in run.record.validations if row["step"] == run.selected.steps[-1]), {})
     gap = last.get(score.key, nan) - run.selected.scores.get(score.key, nan)
     return gap if score.higher_is_better else -gap
+
+
+SEEN = 0.01
+"""Share of a test set that may be in training too before every output says so."""
+
+
+def trained_on(found: Document) -> Iterator[str]:
+    """Yield a note on each test set of which training has more than SEEN."""
+    for line in [] if found.setup is None else found.setup.corpora:
+        shared = line.overlap.get("test in training")
+        if shared is not None and shared.sources > SEEN * shared.of:
+            what = found.nouns.items if found.nouns.trained == found.nouns.items else "sources"
+            yield (
+                f"{shared.sources:,} of {shared.of:,} test {what} ({line.test}) are in the training text too: "
+                "a score may reward memory"
+            )
 
 
 def drifted(line: DriftLine) -> str:
