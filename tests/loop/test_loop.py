@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -135,6 +136,30 @@ def test_the_reason_is_registered_before_any_run(folder):
     assert (proposal.because, proposal.seeds, proposal.outcome) == ("a reason", [], "open")
     register = Path("outputs/register.jsonl").read_text().splitlines()
     assert json.loads(register[1])["what"] == "loop", "the proposal stands before any run"
+
+
+def test_a_group_word_seals_all_that_it_sets(folder, capsys):
+    """Before anything is trained: the settings of the group, and those that it sets in others."""
+    kept = {"common: [lr=0.1, width=8, seen=dev, logger=none]": "common: [smoke=true, logger=none]"}
+    text = re.sub(r"(?m)^(command|inputs|scores): .*\n", "", LOOP).replace("val_loss", "valid_loss")
+    text = text.replace(*next(iter(kept.items()))).replace("[seen=test]", "[decoding=greedy, norm=fixnorm]")
+    Path("experiments/loop.yaml").write_text(text)
+    for word, key in (
+        ("decoding=greedy", "decoding."),
+        ("decoding.beam_size=2", "decoding.beam"),
+        ("norm=fixnorm", "embedding."),
+        ("embedding=fixnorm", "embedding."),
+    ):
+        assert main(["try", word, "because=x"]) == 2
+        assert re.search(f"{re.escape(key)}[a-z_]* is sealed until the confirmation", capsys.readouterr().err), word
+    assert not Path("outputs/runs").exists()
+
+
+def test_a_floor_without_noise_judges_nothing(folder, capsys):
+    Path("train.py").write_text(re.sub("random.Random\\(.*?\\)", "random.Random(1)", TRAIN))
+    assert propose("lr=0.2") == 2
+    assert "all 3 runs of the floor have one score, so that there is no noise" in capsys.readouterr().err
+    assert [proposal.outcome for proposal in book().proposals] == ["open"]
 
 
 def test_failures_and_divergence_are_outcomes(folder, capsys):

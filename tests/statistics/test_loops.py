@@ -76,6 +76,13 @@ def test_without_any_noise_only_a_real_difference_is_better():
         assert difference([score, score], [0.0, 0.0], higher_is_better=True).p == p
 
 
+def test_rounding_is_no_difference():
+    """0.1 + 0.2 is not 0.3 to the last digit."""
+    found = difference([0.1 + 0.2], [0.3] * 8, higher_is_better=True)
+    assert (found.estimate, found.p) == (0.0, 0.5)
+    assert difference([0.3 + 1e-9], [0.3] * 8, higher_is_better=True).p == 0.0
+
+
 @pytest.mark.parametrize(
     ("levels", "reason"),
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from ablab.errors import UserError
@@ -9,6 +10,7 @@ from ablab.judge.metrics import Measure, measures
 from ablab.judge.runs import ArmRun
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.loops import ProposalLook, confirm, look
+from ablab.statistics.paired import vary
 from ablab.study.loop import Book, Contrasted, DeclaredLoop, Floor, Proposal, Seen
 from ablab.tasks.identity import condition_id
 from ablab.tasks.plan import Planned
@@ -65,6 +67,15 @@ def scores_of(runs: Sequence[Planned], measure: Measure) -> list[float] | None:
         return measure.values(there)
     except NotTestable as error:
         raise UserError(f"metric: {error}") from None
+
+
+def check_noise(name: str, floor: Sequence[float]) -> None:
+    """Raise UserError where the runs of a floor are alike, so that any difference would be more than noise."""
+    if not vary(np.array(floor)):
+        raise UserError(
+            f"{name}: all {len(floor)} runs of the floor have one score, so that there is no noise by which to judge a "
+            "change; allowed: runs that depend on their seed"
+        )
 
 
 def look_at(loop: DeclaredLoop, measure: Measure, scores: Sequence[float], floor: Sequence[float]) -> ProposalLook:

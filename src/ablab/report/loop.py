@@ -172,13 +172,14 @@ def _idle(change: str) -> str:
 def headline(told: ConfirmedLoop) -> str:
     """Return what a confirmation found, in a sentence."""
     whole = next(one for one in told.contrasts if not one.name.startswith(WITHOUT))
-    of = how_many(len(told.contrasts) - 1 + len(told.idle) or 1, "kept change")
+    count = len(told.contrasts) - 1 + len(told.idle) or 1
+    all_are = "the kept change is" if count == 1 else f"the {how_many(count, 'kept change')} together are"
     if not whole.stands:
-        return f"Not confirmed: the {of} together are not shown to be better than {whole.name}."
+        return f"Not confirmed: {all_are} not shown to be better than {whole.name}."
     if told.stands:
         alone = "stands by itself" if len(told.stands) == 1 else "stand by themselves"
-        return f"Confirmed: the {of} together are better than {whole.name}; {', '.join(told.stands)} {alone}."
-    return f"Confirmed together: the {of} are better than {whole.name}, but no single one is shown to matter."
+        return f"Confirmed: {all_are} better than {whole.name}; {', '.join(told.stands)} {alone}."
+    return f"Confirmed: {all_are} better than {whole.name}, but no single one is shown to matter."
 
 
 WITHOUT = "without "

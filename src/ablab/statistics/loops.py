@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ablab.statistics.multiple import holm
+from ablab.statistics.paired import ROUNDING
 from ablab.statistics.student import quantile, upper_tail
 
 OF_WHOLE = 3
@@ -95,6 +96,8 @@ def difference(one: Sequence[float], other: Sequence[float], *, higher_is_better
     if max(len(a), len(b)) < 2 or min(len(a), len(b)) < 1:
         raise ValueError(f"a comparison needs two runs on one side and one on the other, got {len(a)} and {len(b)}.")
     estimate = float(a.mean() - b.mean())
+    if abs(estimate) <= ROUNDING * float(np.abs([*a, *b]).max()):
+        estimate = 0.0
     better = estimate if higher_is_better else -estimate
     tests = [_pooled(a, b), *([_welch(a, b)] if min(len(a), len(b)) > 1 else [])]
     p = max(_p(better, error, df) for error, df in tests)

@@ -12,6 +12,7 @@ from ablab.fields import flatten
 from ablab.files import read_json, write_json
 from ablab.judge.loop import (
     Left,
+    check_noise,
     contrasts_of,
     identity_of,
     left_of,
@@ -92,7 +93,7 @@ class Referee:
             book = self.book()
             here = self._cells(book, book.stack, [0])[0]
             there = self._cells(book, book.stack, [0], words)[0]
-            self._check_sealed(here, there)
+            self._check_sealed(book, here, there)
             identity = self._identity(there)
             same = [each for each in book.proposals if each.stack == book.stack and each.identity == identity]
             if same and same[-1].outcome not in ("open", "failed"):
@@ -151,12 +152,20 @@ class Referee:
         if not words:
             raise UserError("try: no change was named; allowed: ablab try 'key=value' because='...'")
 
-    def _check_sealed(self, here: Cell, there: Cell) -> None:
-        """Refuse a change of what confirmation alone may set, by whichever word."""
-        seals = self.file.words(self.file.loop.confirmation.sealed)[len(self.file.loop.common) :]
-        before, after = (flatten(cell.planned.config.model_dump(serialize_as_any=True)) for cell in (here, there))
-        for key in dict.fromkeys(word.partition("=")[0] for word in seals):
-            if before.get(key) != after.get(key):
+    def _check_sealed(self, book: Book, here: Cell, there: Cell) -> None:
+        """Refuse a change of what confirmation alone may set, by whichever word; a group sets whatever is in it."""
+        sealed = self.file.loop.confirmation.sealed
+        if not sealed:
+            return
+        seals = self.file.words(sealed)[len(self.file.loop.common) :]
+        named = tuple(f"{word.partition('=')[0]}." for word in seals)
+        confirmed = self._cells(book, book.stack, [0], sealed)[0]
+        before, after, last = (
+            flatten(cell.planned.config.model_dump(serialize_as_any=True)) for cell in (here, there, confirmed)
+        )
+        for key in sorted(before.keys() | after.keys()):
+            is_sealed = f"{key}.".startswith(named) or before.get(key) != last.get(key)
+            if is_sealed and before.get(key) != after.get(key):
                 raise UserError(f"{there.arm}: {key} is sealed until the confirmation; allowed: other keys")
 
     def _entered(self, book: Book, words: Sequence[str], because: str, identity: str) -> tuple[Book, Proposal]:
@@ -246,6 +255,7 @@ class Referee:
             self._run(cells)
         except RunFailedError as error:
             raise UserError(f"{self.file.name}: a run of the floor failed: {error}") from None
+        check_noise(self.file.name, self.floor_scores(book))
         return book
 
     def _floor_of(self, book: Book, identity: str) -> Floor | None:
