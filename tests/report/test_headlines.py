@@ -70,6 +70,8 @@ BADGES = {
     "below 0 by less than the margin": lambda m: (-m, 0.0),
     "above the margin": lambda m: (m, inf),
     "below 0 by more than the margin": lambda m: (-inf, -m),
+    "above 0": lambda m: (0.0, inf),
+    "below 0": lambda m: (-inf, 0.0),
     "above 0, not shown to exceed the margin": lambda m: (0.0, inf),
     "below 0, not shown to exceed the margin": lambda m: (-inf, 0.0),
     "if below 0, then by less than the margin": lambda m: (-m, inf),
@@ -99,6 +101,7 @@ def check(line: ClaimLine, different: bool) -> None:
         assert line.strength is None
         return
     assert BADGES[line.strength](line.margin) == (low, high), (headline, line.strength)
+    assert not (line.expect == "not_worse" and "not shown" in line.strength)  # a one-sided test does not ask
     assert line.verdict == f"{line.outcome}, {line.strength}"
     margin = f"the margin of {line.margin:g}"
     assert line.judged.startswith(f"{line.verdict.capitalize().replace('the margin', margin)}. The difference is ")
@@ -155,6 +158,10 @@ def test_so_it_does_where_runs_diverged(expect, higher_is_better, margin, arm, b
     headline = plain_words(line, "test_bleu")
     if line.outcome == "inconclusive":
         assert headline.startswith(("These seeds cannot tell whether ", "One seed cannot tell whether "))
+        return
+    if expect == "not_worse" and line.outcome == "supported" and ranked and margin:
+        assert "A is worse than b, by less than the margin of" in headline
+        assert line.strength == "with the margin added"
         return
     assert ("A is better than b" in headline, "A is worse than b" in headline) == (
         (compared.better > 0, compared.better < 0)

@@ -164,6 +164,8 @@ def test_runs_that_diverged_are_judged_once_at_the_last_look():
     assert judged(5, 5, 12) == ("open", "provisional")
     assert judged(12, 12, 12) == ("settled", "supported")
     assert judged(1, 12, 12) == ("spent", "inconclusive")
+    (found,) = follow([Case("not_less", 0.5, Failures(compare_shares((0, 12), (12, 12)), True))], Looks(3, 12))
+    assert (found.state, found.verdict.outcome) == ("settled", "supported")
 
 
 def test_a_look_sees_the_evidence_of_its_seeds_alone():

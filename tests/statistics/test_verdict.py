@@ -105,12 +105,11 @@ def test_not_less_has_the_p_of_scipys_one_sided_test():
     assert verdict("not_less", 0.5, differences).corrected == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("failed", "outcome"), [((5, 0), "refuted"), ((0, 5), "inconclusive"), ((3, 3), "inconclusive")]
-)
-def test_failures_can_refute_that_an_arm_is_not_worse_and_never_support_it(failed, outcome):
+@pytest.mark.parametrize(("failed", "outcome"), [((5, 0), "refuted"), ((0, 5), "supported"), ((3, 3), "inconclusive")])
+def test_an_arm_that_fails_less_often_is_not_worse(failed, outcome):
     shares = compare_shares((failed[0], 5), (failed[1], 5))
-    assert verdict("not_less", 0.5, Failures(shares, higher_is_better=True)).outcome == outcome
+    found = verdict("not_less", 0.5, Failures(shares, higher_is_better=True))
+    assert (found.outcome, found.corrected) == (outcome, pytest.approx(shares.p))
     assert verdict("not_greater", 0.5, Failures(shares, higher_is_better=False)).outcome == outcome
 
 
@@ -227,6 +226,29 @@ def test_ranks_judge_with_the_margin_taken_off_and_never_find_two_arms_equal(exp
     result = ranked(expect, margin, HIGH, LOW)
     assert (result.outcome, result.large, result.interval, result.n) == (outcome, large, None, 5)
     assert result.difference == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arm", "margin", "outcome"),
+    [("HIGH", 0.5, "supported"), ("LEVEL", 1.0, "supported"), ("LEVEL", 0.3, "inconclusive"), ("LOW", 5.0, "refuted")],
+)
+def test_ranks_judge_that_an_arm_is_not_worse_with_the_margin_added(arm, margin, outcome):
+    arms = {"HIGH": HIGH, "LOW": LOW, "LEVEL": [10.1, 10.0, 10.2, 10.3, 10.4]}
+    baseline = [10.5, 10.6, 10.7, 10.8, DIVERGED] if arm != "LOW" else HIGH
+    found = compare_ranks(arms[arm], baseline, margin)
+    result = verdict("not_less", margin, Failures(found, higher_is_better=True))
+    assert result.outcome == outcome
+    assert verdict("not_greater", margin, Failures(found, higher_is_better=False)).outcome == outcome
+    assert result.corrected == pytest.approx(min(found.beyond, found.kept))
+
+
+def test_an_arm_worse_by_the_margin_is_rarely_called_not_worse_by_ranks():
+    rng, times, false = np.random.default_rng(7), 1000, 0
+    for _ in range(times):
+        arm, baseline = (np.where(rng.random(6) < 0.2, DIVERGED, rng.normal(mean, 1, 6)) for mean in (-1, 0))
+        found = Failures(compare_ranks(arm, baseline, 1.0), higher_is_better=True)
+        false += verdict("not_less", 1.0, found).outcome == "supported"
+    assert false / times <= 0.025 + 3 * (0.025 * 0.975 / times) ** 0.5
 
 
 def test_ranks_in_a_loss_mirror_those_in_a_score():

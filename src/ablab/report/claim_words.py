@@ -97,7 +97,7 @@ def _verdict(line: ClaimLine, *, is_of_several: bool) -> str:
 def _with_margin(line: ClaimLine) -> str:
     """Return the outcome, and the margin that it depends on."""
     if line.strength is None:
-        return f"{line.outcome} (margin {line.margin:g})" if line.margin else line.outcome
+        return f"{line.outcome} (margin {margin:g})" if (margin := margin_of(line)) else line.outcome
     return f"{line.outcome}, {line.strength.replace('the margin', f'the margin of {line.margin:g}')}"
 
 

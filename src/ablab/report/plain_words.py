@@ -23,12 +23,14 @@ class Bounds(NamedTuple):
 
 NOTHING = Bounds(-inf, inf)
 
+UNSHOWN = ", not shown to exceed the margin"
+
 STRENGTHS = {
     (-1, 1): "within the margin",
     (0, 1): "above 0 by less than the margin",
     (-1, 0): "below 0 by less than the margin",
-    (0, inf): "above 0, not shown to exceed the margin",
-    (-inf, 0): "below 0, not shown to exceed the margin",
+    (0, inf): f"above 0{UNSHOWN}",
+    (-inf, 0): f"below 0{UNSHOWN}",
     (1, inf): "above the margin",
     (-inf, -1): "below 0 by more than the margin",
     (-1, inf): "if below 0, then by less than the margin",
@@ -60,9 +62,19 @@ def strength(claim: ClaimLine) -> str | None:
     if not margin or claim.outcome in OPEN:
         return None
     if claim.title == RANK.title:
-        return f"{'also' if claim.large else 'not'} with the margin taken off" if claim.expect != "equal" else None
+        return _strength_of_ranks(claim)
     low, high = shown(claim)
-    return STRENGTHS[low / margin, high / margin]
+    words = STRENGTHS[low / margin, high / margin]
+    # Of the better side, *not worse* asks nothing but whether the difference is 0.
+    return words.removesuffix(UNSHOWN) if claim.expect == "not_worse" else words
+
+
+def _strength_of_ranks(claim: ClaimLine) -> str | None:
+    if claim.expect == "equal" or (claim.expect == "not_worse" and claim.outcome == "refuted"):
+        return None
+    if claim.expect == "not_worse":
+        return "with the margin added"
+    return f"{'also' if claim.large else 'not'} with the margin taken off"
 
 
 def margin_of(claim: ClaimLine) -> float:

@@ -29,8 +29,8 @@ class RankComparison:
     """The pairs of a run of the arm and one of the baseline. `runs`: of the smaller arm.
 
     `won`, `lost`: shares of the pairs in which the arm's run is better, or worse; the rest are ties, as of two diverged
-    runs. `p`: two-sided, of no difference; `beyond`: two-sided, of a difference that is no larger than the margin.
-    Both are uncorrected.
+    runs. `p`: two-sided, of no difference; `beyond`: two-sided, of a difference that is no larger than the margin;
+    `kept`: two-sided, of an arm that is worse by the margin or more. All are uncorrected.
     """
 
     runs: int
@@ -38,6 +38,7 @@ class RankComparison:
     lost: float
     p: float
     beyond: float
+    kept: float
 
     @property
     def difference(self) -> float:
@@ -58,10 +59,11 @@ def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0
     """Compare two arms by worst-rank scores (Lachin 1999, Worst-rank score analysis with informatively missing data).
 
     arm, baseline: [runs], higher is better, DIVERGED for a diverged run; margin >= 0, in units of the scores. The test
-    is that of Wilcoxon, Mann and Whitney with midranks. It is exact over all divisions of the runs into two arms where
-    outcomes are distributed alike, failures included, whatever that distribution is. A difference is larger than the
-    margin if the arm stays ahead when the margin is taken off its scores, or behind when it is added; a diverged run
-    stays one. Runs under one seed are not taken as pairs; as with shares of failures, that errs on the safe side.
+    is that of Wilcoxon, Mann and Whitney with midranks. It is exact over all divisions of the runs into two arms
+    where outcomes are distributed alike, failures included, whatever that distribution is. A difference is larger
+    than the margin if the arm stays ahead when the margin is taken off its scores, or behind when it is added; the
+    arm is not worse by the margin if it is ahead when the margin is added. A diverged run stays one. Runs under one
+    seed are not taken as pairs; as with shares of failures, that errs on the safe side.
 
     There is no interval. The approximate ones fail where arms hardly overlap, which is where a few runs can show
     something, and none of them agrees with the exact test.
@@ -69,13 +71,15 @@ def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0
     ours, theirs = _scores(arm, "arm"), _scores(baseline, "baseline")
     if not margin >= 0:
         raise ValueError(f"a margin is at least 0, got {margin=}.")
-    p, beyond = _two_sided(ours, theirs), 1.0
+    p, beyond, kept = _two_sided(ours, theirs), 1.0, 1.0
     for sign in (1, -1):
         shifted = ours - sign * margin
         if sign * _ahead(shifted, theirs).sum() > 0:
             beyond = max(p, _two_sided(shifted, theirs))
+    if _ahead(ours + margin, theirs).sum() > 0:
+        kept = _two_sided(ours + margin, theirs)
     ahead = _ahead(ours, theirs)
-    return RankComparison(min(ahead.shape), float((ahead > 0).mean()), float((ahead < 0).mean()), p, beyond)
+    return RankComparison(min(ahead.shape), float((ahead > 0).mean()), float((ahead < 0).mean()), p, beyond, kept)
 
 
 def _scores(values: npt.ArrayLike, name: str) -> Floats:
@@ -154,6 +158,11 @@ class Shares:
     def beyond(self) -> float:
         """The same as `p`: a share has no margin."""
         return self.p
+
+    @property
+    def kept(self) -> float:
+        """The same where the arm fails less often."""
+        return self.p if self.better > 0 else 1.0
 
     @property
     def runs(self) -> int:

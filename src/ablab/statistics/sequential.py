@@ -204,9 +204,9 @@ def _with_failures(claim: Watched, boundary: Boundary, evidence: Failures, claim
     if compared.runs < last:
         return Followed("open", (), replace(described, reason=f"runs diverged: judged once, at {last} seeds"), seeds)
     test, level = tests_of_failures(evidence, claim.expect), 2 * boundary.looks.level(boundary.alpha / 2, last)
-    different, large = test.zero <= level, test.inside <= level
-    outcome = outcome_of(claim.expect, test.sign, different, False, large)
-    decisive = test.zero if claim.expect in ("greater", "less") else test.inside
+    different, small, large = (p <= level for p in (test.zero, test.outside, test.inside))
+    outcome = outcome_of(claim.expect, test.sign, different, small, large)
+    decisive = test.zero if claim.expect in ("greater", "less") else min(test.outside, test.inside)
     corrected = min(1.0, claims * 2 * boundary.looks.adjusted(decisive / 2, last))
     judged = replace(described, outcome=outcome, corrected=corrected, large=large and claim.margin > 0)
     return Followed("spent" if outcome == "inconclusive" else "settled", (), judged, seeds)

@@ -211,13 +211,17 @@ def tests_of_differences(found: Paired | Moderated, expect: Expectation, margin:
 
 
 def tests_of_failures(failures: Failures, expect: Expectation) -> Tests:
-    """Shares and ranks can show a difference, and ranks one beyond the margin; neither shows the lack of one."""
+    """Shares and ranks can show a difference, and ranks one beyond the margin; neither shows the lack of one.
+
+    Both can show that an arm is not worse: it fails less often, or is ahead with the margin added.
+    """
     compared = failures.compared
     sign = compared.better if failures.higher_is_better else -compared.better
     if expect in ONE_SIDED:
         worse = sign == (-1 if expect == "not_less" else 1)
         beyond = compared.beyond if worse else 1.0
-        return Tests(inside=beyond, settled=beyond, sign=sign)
+        kept = compared.kept if (expect == "not_less") == failures.higher_is_better else 1.0
+        return Tests(outside=kept, inside=beyond, settled=min(kept, beyond), sign=sign)
     if expect == "equal":
         return Tests(inside=compared.beyond, settled=compared.beyond, sign=sign)
     return Tests(compared.p, inside=compared.beyond, settled=max(compared.p, compared.beyond), sign=sign)
