@@ -15,7 +15,6 @@ from ablab.judge.selection import SelectedArms
 from ablab.judge.tuned import tuning_lines
 from ablab.report.claim_words import with_words
 from ablab.report.names import labels_of
-from ablab.statistics.diverged import FEWEST_RANKED
 from ablab.statistics.moderated import VERSION
 from ablab.store.pack import has_no_texts
 from ablab.study.tuning import TUNING
@@ -49,6 +48,8 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     said = [*selection.flaws, *selection.notes, *_exploratory(selection, claims)]
     if selection.origin is not None and not any(note.startswith(selection.origin) for note in said):
         said.append(f"{selection.origin}: the figures are not from runs of a store")
+    if selection.origin is not None and len(selection.rows) == 1:
+        said.append("there is one arm, so that nothing is compared")
     states = Counter(run.state for arm in selection.rows for run in arm.runs)
     total = sum(states.values())
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
@@ -183,7 +184,7 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 NOISE = {
     "moderated": "moderated t over seeds (after Smyth 2004)",
-    "Welch's": "Welch's t over seeds (two arms have no other from which to borrow noise)",
+    "Welch's": "Welch's t over seeds (no other arm lends noise)",
     "paired": "paired t over seeds",
 }
 """The method of differences, by how a study estimates their noise."""
@@ -202,25 +203,32 @@ OLDER_TEST = (
 )
 
 
+OF_DIVERGED = {
+    "Wilcoxon-Mann-Whitney,": "worst ranks (Lachin 1999)",
+    "Boschloo's": "shares of failures (Boschloo 1970)",
+}
+"""The method for arms with diverged runs."""
+
+
 def tests(found: Document) -> list[str]:
-    """Return the estimates of noise by which claims were judged, or differences where nothing is claimed."""
+    """Return the methods by which claims were judged, or differences where nothing is claimed."""
     used = {(line.test or "").partition(" ")[0] for line in found.claims or found.differences}
-    return [name for name in NOISE if name in used]
+    return [name for name in (*NOISE, *OF_DIVERGED) if name in used]
 
 
 def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
     """Yield a sentence on each statistical method that this report uses; docs/statistics.md has the rest.
 
-    `by`: the estimates of noise that were used.
+    `by`: the methods that were used.
     """
     if selection.origin is None:
         yield from selection.task.methods
         means = {len(run.selected.steps) for run in selection.where(lambda run: True) if run.selected} - {1}
         if means:
             yield f"They are means of {counted(sorted(means))} checkpoints."
-    if by:
+    if noise := [name for name in NOISE if name in by]:
         usual = "paired" if selection.measure.of_machine else selection.error
-        yield f"Differences were judged by {NOISE[usual if usual in by else by[0]]}, the test set fixed."
+        yield f"Differences were judged by {NOISE[usual if usual in noise else noise[0]]}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
@@ -234,8 +242,8 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
         )
     if selection.choosing is not None:
         yield selection.choosing
-    if any(arm.diverged for arm in selection.arms):
-        yield from _failures(selection)
+    if ways := [words for name, words in OF_DIVERGED.items() if name in by]:
+        yield f"Diverged arms were compared by {' and by '.join(ways)}."
     compared = _compared(selection)
     for measure in dict.fromkeys(compared):
         if any(chosen(measure, arm, arm) for arm in selection.arms):
@@ -248,14 +256,6 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
 
 def _better(measure: Measure) -> str:
     return f"{'higher' if measure.higher_is_better else 'lower'} {measure.title}"
-
-
-def _failures(selection: SelectedArms) -> Iterator[str]:
-    """Yield how arms with diverged runs are compared."""
-    if min(len(arm.runs) for arm in selection.arms) >= FEWEST_RANKED:
-        yield "Diverged arms were compared by ranks (Wilcoxon-Mann-Whitney; Lachin 1999)."
-    else:
-        yield "Diverged arms were compared by shares of failures (Boschloo 1970)."
 
 
 def _compared(selection: SelectedArms) -> list[Measure]:
