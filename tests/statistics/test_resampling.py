@@ -139,6 +139,22 @@ def test_randomisation_by_hand():
     assert result.p == pytest.approx(0.5, abs=0.03)
 
 
+def test_the_unit_of_the_scores_changes_nothing():
+    rng = generator()
+    arm, baseline = (np.stack([rng.normal(m, 1, (3, 300)), np.ones((3, 300))], axis=-1) for m in (0.1, 0.0))
+    unit = np.array([1e-7, 1.0])
+    one, other = (
+        approximate_randomisation(a, b, generator(), mean, trials=999).p
+        for a, b in ((arm, baseline), (arm * unit, baseline * unit))
+    )
+    assert one == other < 1
+    wide, narrow = (
+        crossed_bootstrap(a, b, generator(), mean, resamples=100).p
+        for a, b in ((arm, baseline), (arm * unit**2, baseline * unit**2))
+    )
+    assert wide == pytest.approx(narrow)
+
+
 @pytest.mark.parametrize(("seeds", "sentences", "missing"), [(2, 400, "3 seeds"), (5, 100, "200 test items")])
 def test_refused_where_coverage_is_not_shown(seeds, sentences, missing):
     arm, baseline = simulated(generator(), seeds, sentences)

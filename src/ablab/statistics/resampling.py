@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.interval import Interval, NotTestable, check_level
+from ablab.statistics.paired import ROUNDING
 from ablab.statistics.products import BLOCK, AnyFloat, exact, products
 from ablab.statistics.student import Floats
 
@@ -151,7 +152,8 @@ def crossed(arm: ResampledScores, baseline: ResampledScores, *, sentences: int, 
         raise NotTestable(f"the crossed bootstrap needs at least {MINIMUM_SENTENCES} test items, not {sentences}")
     observed = arm.observed - baseline.observed
     from_seeds, from_sentences = _parts(observed, arm.drawn - baseline.drawn)
-    if from_seeds + from_sentences <= 1e-20:
+    size = float(np.abs([arm.observed, baseline.observed]).max())
+    if from_seeds + from_sentences <= (ROUNDING * size) ** 2:
         raise NotTestable("the difference varies neither with seeds nor with test items: no noise to judge it by")
     few = from_seeds / (from_seeds + from_sentences)
     mean, error = float(observed.mean()), (from_seeds + from_sentences) ** 0.5
@@ -231,8 +233,10 @@ class Swaps:
         if (statistics[0] == statistics[1]).all():
             raise NotTestable("both sides score alike on every test item: there is nothing to swap")
         ours, theirs = statistics.sum(axis=-2)
-        observed = float((metric(ours) - metric(theirs)).mean())
-        least = abs(observed) - 1e-9  # sums that are equal but for the order of rounding are ties
+        scores = np.stack([metric(ours), metric(theirs)])
+        observed = float((scores[0] - scores[1]).mean())
+        # Differences that are equal but for the order of rounding are ties.
+        least = abs(observed) - ROUNDING * float(np.abs(scores).max())
         half = np.asfortranarray(statistics.sum(axis=(0, 2)) / 2)  # laid out as the products are
 
         def extreme(block: npt.NDArray[AnyFloat]) -> int:
