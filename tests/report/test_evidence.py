@@ -95,6 +95,13 @@ def test_a_busy_machine_is_no_property_of_an_arm(reported, slowest, is_refused):
     assert not is_refused or "layerdrop=0 is 2.1 times as high in one run as in another" in str(found)
 
 
+def test_a_cost_of_zero_is_refused_beside_others(reported):
+    usual, other = of_study(reported.study).arms[:2]
+    slow, fast = at_speeds(usual, [0.0, 101.0, 102.0, 103.0, 104.0]), at_speeds(other, [101.0] * 5)
+    found = evidence(fast, slow, MEASURES["training_speed"], 0.0)
+    assert "layerdrop=0 is 0 in one run and 104 in another: more than the seed differed" in str(found)
+
+
 @pytest.mark.parametrize(
     ("metric", "is_refused"),
     [
