@@ -109,6 +109,12 @@ def test_other_names_need_no_direction(tmp_path, name):
     assert reported_from(table(tmp_path, rows))[0]["higher_is_better"] is True
 
 
+def test_a_score_is_not_called_as_the_share_of_diverged_runs(tmp_path):
+    code, out, err = typed(f"table={table(tmp_path, [row.replace('score', 'failures') for row in ROWS])}")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "metric failures: that is the share of runs that diverge; allowed: another name in the table" in err
+
+
 @pytest.mark.parametrize("is_lower", [True, False])
 def test_the_direction_that_was_taken_is_said(tmp_path, is_lower):
     """The arm's loss is higher: it is not worse only where higher is better."""

@@ -71,6 +71,11 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("better: lower", "better: smaller"), "scores.val_loss.better=smaller: allowed: higher, lower"),
         (("unit: nats", "units: nats"), "scores.val_loss.units: no such key"),
         (("unit: nats", "low: 1, high: 0"), "scores.val_loss: low=1, high=0: allowed: numbers, low below high"),
+        (("unit: nats", "low: 1.5, high: 0.5"), "low=1.5, high=0.5: allowed: numbers, low below high"),
+        (("val_loss", "failures"), "scores.failures: that is the share of runs that diverge; allowed: another name"),
+        (("val_loss", "state"), "scores.state: that is a column of every list of runs; allowed: another name"),
+        (("\ncommand: ", "\n# "), "scores is said of a command, and there is none; allowed: with command: ..."),
+        (("schedule", "lr-max"), "factors.lr-max: allowed in braces: names of letters, digits and _"),
         (("seeds:", "metric: loss_\nseeds:"), "metric=loss_"),
         (("seeds: [1, 2, 3]", "seeds: 3"), "seeds=3: allowed: a list such as [1, 2, 3], or {from: 3, to: 6}"),
         (("{schedule: [", "{seed: [1, 2], schedule: ["), "factors.seed: every run fills {seed} in itself"),
@@ -199,7 +204,7 @@ def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
     Path("train.py").write_text(f"{TRAIN}\n# edited\n")
     assert main(["report", "experiment=lr"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "settings differ from those of the first launch; launched there was: experiment=lr" in line
+    assert "settings (inputs.train.py) differ from those of the first launch; launched there was: experiment=lr" in line
 
 
 @pytest.mark.slow

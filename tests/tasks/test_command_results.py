@@ -1,6 +1,7 @@
 """What a program gives back: its scores and items, its costs, its artefacts; each as it may be, and as it may not."""
 
 import json
+import math
 import re
 import zipfile
 from pathlib import Path
@@ -16,6 +17,20 @@ from ablab.study.experiment import read
 from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.result import CommandError, read_result
 from tests.tasks.commands import DONE, STUDY, TRAIN, only_run, result, words_of
+
+ANY = {"loss": (-math.inf, math.inf)}
+"""A score without bounds."""
+
+
+@pytest.mark.parametrize(("loss", "is_refused"), [(0, False), (1, False), (-0.01, True), (1.01, True)])
+def test_a_score_lies_within_its_bounds(tmp_path, loss, is_refused):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"scores": {"loss": loss}}))
+    if is_refused:
+        with pytest.raises(CommandError, match=f"scores.loss={loss}: its bounds are 0 and 1"):
+            read_result(path, {"loss": (0, 1)})
+    else:
+        assert read_result(path, {"loss": (0, 1)}).scores == {"loss": loss}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +145,7 @@ def test_a_wrong_cost_or_artefact_is_refused_in_a_line(tmp_path, more, why):
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"scores": {"loss": 1}, **more}))
     with pytest.raises(CommandError) as raised:
-        read_result(path, ["loss"])
+        read_result(path, ANY)
     assert why in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
 
@@ -139,7 +154,7 @@ def test_a_wrong_cost_or_artefact_is_refused_in_a_line(tmp_path, more, why):
 def test_a_cost_may_be_given_in_part_and_at_its_ends(tmp_path, cost):
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"scores": {"loss": 1}, "cost": cost}))
-    assert read_result(path, ["loss"]).cost.model_dump(exclude_none=True) == cost
+    assert read_result(path, ANY).cost.model_dump(exclude_none=True) == cost
 
 
 def test_the_cost_that_a_program_tells_is_kept_beside_the_measured_one_and_shown(folder, capsys):
@@ -204,7 +219,7 @@ def test_a_picture_that_is_none_is_refused_in_a_line(tmp_path, content, why):
         (tmp_path / "plots/one.png").write_bytes(content)
     (tmp_path / "result.json").write_text(json.dumps({"scores": {"loss": 1}, "artefacts": {"one": PICTURE}}))
     with pytest.raises(CommandError) as raised:
-        read_result(tmp_path / "result.json", ["loss"])
+        read_result(tmp_path / "result.json", ANY)
     assert "artefacts.one.file=plots/one.png: " in str(raised.value)
     assert why in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
@@ -217,7 +232,7 @@ def test_a_picture_lies_in_the_folder_of_its_run(tmp_path, place):
     path = tmp_path / "work/result.json"
     path.write_text(json.dumps({"scores": {"loss": 1}, "artefacts": {"one": {**PICTURE, "file": place}}}))
     with pytest.raises(CommandError, match=r"from \{folder\} on, and in it"):
-        read_result(path, ["loss"])
+        read_result(path, ANY)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +248,7 @@ def test_a_wrong_table_is_refused_in_a_line(tmp_path, fields, why):
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"scores": {"loss": 1}, **changed(TABLE, **fields)}))
     with pytest.raises(CommandError) as raised:
-        read_result(path, ["loss"])
+        read_result(path, ANY)
     assert why in str(raised.value)
 
 

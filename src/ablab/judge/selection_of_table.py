@@ -104,6 +104,10 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
+    if FAILURES in results.metrics:
+        raise UserError(
+            f"metric {FAILURES}: that is the share of runs that diverge; allowed: another name in the table"
+        )
     for name in (metric, *experiment.metrics):
         if name not in results.metrics:
             raise UserError(f"metric={name}: the table has none; {choices(name, results.metrics)}")

@@ -330,6 +330,9 @@ def read_as(
     if kind is Experiment and "seeds" not in values and values.keys() & OF_LOOPS:
         raise UserError(f"{path}: it declares a loop; allowed: ablab loop experiment={path.stem}, and ablab try")
     own = next((each for key, each in declaring.items() if key in values), None)
+    for key, each in declaring.items() if own is None else ():
+        for other in values.keys() & (each.block.model_fields.keys() - kind.model_fields.keys()):
+            raise UserError(f"{path}: {other} is said of a {key}, and there is none; allowed: with {key}: ...")
     try:
         if own is None:
             return kind.model_validate(values)

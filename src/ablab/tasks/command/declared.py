@@ -19,7 +19,7 @@ class CommandBlock(BaseModel):
     command: Annotated[list[str], Field(min_length=1)]
     inputs: list[str] = []
     environment: dict[str, str] = {}
-    scores: Annotated[dict[str, dict[str, str | int]], Field(min_length=1)]
+    scores: Annotated[dict[str, dict[str, str | int | float]], Field(min_length=1)]
     check: dict[str, Value] = {}
     timeout: Annotated[float, Field(gt=0)] | None = None
     grace: Annotated[float, Field(ge=0)] | None = None
@@ -34,6 +34,9 @@ def in_words(block: CommandBlock, values: Mapping[str, Any]) -> dict[str, Any]:
     common = found.get("common", [])
     found["common"] = [*words, *_renamed(common, names)]
     if isinstance(factors := found.get("factors"), Mapping):
+        for name in factors:
+            if not str(name).isidentifier() and any(f"{{{name}}}" in word for word in block.command):
+                raise UserError(f"factors.{name}: allowed in braces: names of letters, digits and _, not a digit first")
         found["factors"] = {name: _levels(name, given, names) for name, given in factors.items()}
     if isinstance(arms := found.get("arms"), Mapping):
         found["arms"] = {name: _renamed(own, names) for name, own in arms.items()}

@@ -59,9 +59,9 @@ class CommandResult(BaseModel):
     artefacts: Artefacts = {}
 
 
-def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
+def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> CommandResult:
     """Read a result that has all declared scores, with its pictures beside it. Raises CommandError for any other,
-    DivergedError for one that says so or has a declared score that is not finite.
+    DivergedError for one that says so or has a declared score that is not finite. `declared`: scores with their bounds.
     """
     if not path.exists():
         raise CommandError("the command ended without a result: it wrote nothing to {result}")
@@ -76,6 +76,11 @@ def read_result(path: Path, declared: Sequence[str]) -> CommandResult:
     for name in declared:
         if not math.isfinite(found.scores[name]):
             raise DivergedError(f"{name} is {found.scores[name]}")
+        low, high = declared[name]
+        if not low <= found.scores[name] <= high:
+            raise CommandError(
+                f"{path.name}: scores.{name}={found.scores[name]:g}: its bounds are {low:g} and {high:g}"
+            )
     for name, items in found.items.items():
         _check_mean(f"{path.name}: items.{name}", items, found.scores.get(name))
     for key, artefact in found.artefacts.items():

@@ -21,6 +21,7 @@ from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines,
 from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, Tested
 from ablab.tasks.score import Place, Score, Scores
+from ablab.tasks.task import FAILURES
 
 FOLDER = "work"
 """The folder of a run that belongs to its command, in the run's own."""
@@ -28,6 +29,18 @@ FOLDER = "work"
 OF_A_SCORE = ("better", "unit", "digits", "title", "low", "high")
 BETTER = ("higher", "lower")
 ALL_NAMES = "letters, digits and _, not a digit first"
+
+
+TAKEN = {
+    FAILURES: "the share of runs that diverge",
+    "seconds": "the time that every run has",
+    "size": "the size of a run's folder",
+    **dict.fromkeys(
+        ("id", "name", "state", "seed", "study", "arm", "label", "ended"), "a column of every list of runs"
+    ),
+    **dict.fromkeys(("training_speed", "decoding_speed", "depth"), "a measure of trained models"),
+}
+"""Names that are no score's of a command: lists, conditions and claims take them for something else."""
 
 
 class Command(OwnTask):
@@ -72,6 +85,9 @@ class Command(OwnTask):
         check_words(self.command, self.environment, self.values)
         if not self.scores:
             raise UserError("scores: there is none; allowed: names in the result, as in {val_loss: {better: lower}}")
+        for name in self.scores:
+            if name in TAKEN:
+                raise UserError(f"scores.{name}: that is {TAKEN[name]}; allowed: another name")
         for name in self.at_check:
             if name not in self.values:
                 raise UserError(f"check.{name}: no such value; allowed: {', '.join(self.values) or 'none'}")
@@ -222,7 +238,7 @@ class Command(OwnTask):
             timeout=None if self.timeout is None else 60 * self.timeout,
             grace=self.grace,
         )
-        return read_result(result, list(self.scores))
+        return read_result(result, {name: self.bounds[name] for name in self.scores})
 
 
 def _score(name: str, about: Mapping[str, Any]) -> Score:
