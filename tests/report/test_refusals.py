@@ -17,6 +17,8 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         (["where=layerdrop=0.9"], "none of the 20 finished runs"),
         (["where=layerdrop"], "allowed: key=value"),
         (["where=layerdrop=0.1 test_bleu>30"], "choosing runs by it"),
+        (["where=study=x"], "study is of lists of runs alone"),
+        (["where=ended<2030-01-01"], "ended is of lists of runs alone"),
         (["runs=nobody"], "no such run"),
         (["runs=r1", "norm=pre"], "norm=pre: with runs=, where= and table= allowed"),
         (["runz=r1"], "runz: no such key; did you mean runs?"),

@@ -20,6 +20,9 @@ from ablab.tasks.conditions import meeting, near_miss, values_of
 from ablab.tasks.identity import condition_id, distinct
 from ablab.tasks.registry import known_scores, task_recorded
 
+OF_LISTS = ("study", "arm", "label", "ended", "size")
+"""Conditions on what a store knows of runs, and no report."""
+
 
 def of_runs(runs: str, outputs: Path) -> SelectedArms:
     """Select the runs named in `runs`, one arm for each recipe; the first is the baseline."""
@@ -40,10 +43,10 @@ def where(conditions: str, outputs: Path) -> SelectedArms:
     """Select the finished runs that meet these conditions, such as `model=tiny data=multi30k` (`tasks.conditions`)."""
     if not conditions.split():
         raise UserError("where=: say which runs, such as where='model=tiny data=multi30k'")
-    _check_blind(conditions)
     records, damage = _readable(all_runs(outputs))
     if not records:
         raise UserError(f"where={conditions}: no run has finished in {outputs}/runs; say outputs=<another store>")
+    _check_blind(conditions, records)
     values = [values_of(one.record, one.latest) for one in records]
     are_meant = meeting(values, conditions)
     found = [(one.folder, one.record) for one, is_meant in zip(records, are_meant, strict=True) if is_meant]
@@ -56,10 +59,16 @@ def where(conditions: str, outputs: Path) -> SelectedArms:
     return replace(chosen, notes=[*chosen.notes, *damage])
 
 
-def _check_blind(text: str) -> None:
+def _check_blind(text: str, runs: Sequence["_Found"]) -> None:
     """Raise UserError for a condition on a score: a report on runs chosen by their scores would show the choice."""
+    results = {*known_scores(), *(name for run in runs for name in run.measured)}
     for condition in parsed(text):
-        if condition.key in known_scores():
+        if condition.key in OF_LISTS:
+            raise UserError(
+                f"where={text}: {condition.key} is of lists of runs alone; allowed: settings, seed and state, or "
+                "experiment=<study>"
+            )
+        if condition.key in results:
             raise UserError(
                 f"where={text}: {condition.key} is a result, and choosing runs by it would make the report's own; "
                 "allowed: settings, seed and state (ablab ls takes scores too)"
@@ -139,6 +148,12 @@ class _Found:
         for curve in folder.curves():
             curves[curve.of_heads][curve.curve_id] = curve
         return cls(folder, record, recipe, whole, curves[False], curves[True])
+
+    @property
+    def measured(self) -> Iterable[str]:
+        """The names of its scores and costs."""
+        latest = self.latest
+        return task_recorded(self.record.settings, None if latest is None else latest.settings).measured
 
     @property
     def latest(self) -> Evaluation | None:
