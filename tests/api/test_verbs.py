@@ -94,7 +94,7 @@ def test_a_dry_run_removes_nothing_and_names_what_depends_on_the_run(place, ids,
     assert _tree(place) == before
 
 
-@pytest.mark.parametrize("words", ["run={}", "runs={}", "where=seed=1"])
+@pytest.mark.parametrize("words", ["run={}", "runs={}", "where=seed=1", "where=size>0"])
 def test_only_what_was_set_aside_is_deleted_for_ever_by_the_same_line(words, place, ids, capsys):
     word, before = words.format(ids[0]), _tree(place)
     assert main(["rm", word, "forever=true"]) == 2

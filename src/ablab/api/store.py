@@ -1,6 +1,6 @@
 """A store opened: its runs, chosen by conditions, and its studies."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -67,6 +67,12 @@ class Runs(Sequence[Run]):
         return self.table().to_pandas()
 
 
+def with_sizes(runs: Sequence[Run], where: str) -> list[Mapping[str, str]]:
+    """Return the values of runs for these conditions; sizes, which take a walk through each folder, where asked for."""
+    sized = any(one.key == SIZE for one in conditions(where))
+    return [{**run.values, SIZE: str(run.size / 1e6)} if sized else run.values for run in runs]
+
+
 @dataclass(frozen=True)
 class Store:
     """The folder of all runs and studies."""
@@ -85,9 +91,7 @@ class Store:
         found = [Run(folder, arms.get(folder.run_id), index) for folder in all_runs(self.path)]
         if not where.split():
             return Runs(found)
-        sized = any(one.key == SIZE for one in conditions(where))  # which takes a walk through each folder
-        sizes = [{SIZE: str(run.size / 1e6)} if sized else {} for run in found]
-        are_meant = meeting([{**run.values, **more} for run, more in zip(found, sizes, strict=True)], where)
+        are_meant = meeting(with_sizes(found, where), where)
         index.keep()
         return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 

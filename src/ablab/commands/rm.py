@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ablab.api import open as open_store
 from ablab.api.run import Run
-from ablab.api.store import Runs, Store
+from ablab.api.store import Runs, Store, with_sizes
 from ablab.commands.options import RmOptions
 from ablab.errors import DONE, BusyError, UserError
 from ablab.files import read_json, size
@@ -119,7 +119,7 @@ def superseded(store: Store, where: str = "") -> Runs:
     folders = sorted(path for path in (store.path / ASIDE).glob("r*-*") if path.is_dir())
     arms = store.arms()  # as it was planned before it was set aside
     found = [Run(RunFolder(path), arms.get(path.name.rpartition("-")[0])) for path in folders]
-    are_meant = meeting([run.values for run in found], where)
+    are_meant = meeting(with_sizes(found, where), where)
     return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 
 
