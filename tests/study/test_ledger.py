@@ -73,6 +73,23 @@ def test_two_launches_at_once_are_both_registered(study):
     assert sorted(entry["seeds"] for entry in entries) == [[1, 2], [1, 2, 3]]
 
 
+def test_a_launch_of_some_seeds_leaves_the_runs_of_others_to_the_study(study):
+    """As long as their arms are the same: what another launch made of an arm is none of it."""
+
+    def listed(cells):
+        register(replace(study, cells=cells))
+        return {row["run_id"] for row in json.loads((study.folder / "runs.json").read_text())}
+
+    every = {cell.planned.run_id for cell in study.cells}
+    assert listed(study.cells) == every
+    assert listed(study.cells[:1]) == every
+    changed = replace(study.cells[0], words=(*study.cells[0].words, "model.dropout=0.3"))
+    others = {cell.planned.run_id for cell in study.cells if cell.arm == changed.arm}
+    assert listed([changed, *(cell for cell in study.cells if cell.arm != changed.arm)]) == every - others | {
+        changed.planned.run_id
+    }
+
+
 @pytest.mark.parametrize(("each", "is_said"), [(0.5, True), (0.001, False)])
 def test_a_sweep_says_once_how_long_it_takes_as_soon_as_a_run_has_a_speed(each, is_said, study, capsys):
     folder = study.cells[0].planned.folder

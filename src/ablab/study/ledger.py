@@ -170,25 +170,40 @@ def _register(study: Study) -> list[str]:
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
     if study.file is not None and (is_new or not kept_file(study.folder).exists()) and not study.is_tuning:
         keep(study.file, study.folder)
-    write_json(
-        study.folder / "runs.json",
-        [
-            {
-                "arm": cell.arm,
-                "label": study.label_of(cell.arm),
-                "seed": cell.seed,
-                "run_id": cell.planned.run_id,
-                "words": list(cell.words),
-            }
-            for cell in study.cells
-        ],
-    )
+    rows = [
+        {
+            "arm": cell.arm,
+            "label": study.label_of(cell.arm),
+            "seed": cell.seed,
+            "run_id": cell.planned.run_id,
+            "words": list(cell.words),
+        }
+        for cell in study.cells
+    ]
+    write_json(study.folder / "runs.json", [*rows, *_of_other_seeds(study.folder / "runs.json", rows)])
     said = []
     if is_new and is_edit(study.file, known):
         said.append(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
     if not is_unseen and (what := _departed(study, known)):
         said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
     return said
+
+
+def _of_other_seeds(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what earlier launches listed of the same arms, in the same words, under seeds that this one leaves out."""
+    with suppress(UserError, LookupError, TypeError):
+        words = {row["arm"]: _without_seed(row) for row in rows}
+        there = {(row["arm"], row["seed"]) for row in rows}
+        return [
+            row
+            for row in (read_json(path) if path.exists() else [])
+            if words.get(row["arm"]) == _without_seed(row) and (row["arm"], row["seed"]) not in there
+        ]
+    return []
+
+
+def _without_seed(row: Mapping[str, Any]) -> list[str]:
+    return [word for word in row["words"] if not word.startswith("seed=")]
 
 
 def departed(study: Study) -> str:
