@@ -1,5 +1,6 @@
 """The `new` command: a folder for a study of one's own, of a part or of a command, with a test, that runs."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,5 +35,5 @@ def new(arguments: Sequence[str]) -> int:
         place = folder / source.relative_to(TEMPLATES / kind).with_suffix("")
         write_text(place, source.read_text(encoding="utf-8"))
         console.say(f"wrote {place}")
-    console.say(f"Next: cd {folder} && {NEXT[kind]}")
+    console.say(f"Next: cd {shlex.quote(str(folder))} && {NEXT[kind]}")
     return DONE
