@@ -26,13 +26,13 @@ def test_seeds_that_a_join_made_floats_are_the_same_seeds():
     assert judged(FRAME.to_dict("records")).verdicts == judged(FRAME).verdicts
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, "", " "])
 def test_a_run_without_an_arm_is_refused(missing):
     rows = [*RUNS, {**RUNS[0], "size": missing}]
     with pytest.raises(UserError, match="frame, row 6: size is missing, so that the run has no arm"):
         judged(rows)
     rows = [*LONG.to_dict("records"), {**LONG.iloc[0].to_dict(), "arm": missing}]
-    with pytest.raises(UserError, match="frame, row 6: arm='': allowed: a name on one line"):
+    with pytest.raises(UserError, match=r"frame, row 6: arm=' ?': allowed: a name on one line"):
         judged(rows, arm=None)
 
 

@@ -60,8 +60,9 @@ class RunColumns:
     def _scores(self, rows: Iterable[Row]) -> Iterator[Row]:
         for where, values in rows:
             levels = {column: values.get(column) for column in self.arm}
+            are_empty = not any(str(level).strip() for level in levels.values())
             for column, level in levels.items():
-                if is_missing(level):
+                if are_empty or is_missing(level):
                     raise UserError(f"{where}: {column} is missing, so that the run has no arm; allowed: a level")
             arm = ",".join(f"{column}={level}" for column, level in levels.items())
             for metric in self.metrics:
