@@ -55,9 +55,16 @@ STATISTICS = [
     Fault(
         "randomisation: ties do not count",
         "statistics/resampling.py",
-        "least = abs(observed) - 1e-9",
-        "least = abs(observed) + 1e-9",
+        "least = abs(observed) - ROUNDING",
+        "least = abs(observed) + ROUNDING",
         RESAMPLING,
+    ),
+    Fault(
+        "not worse: ranks with the margin taken off, not added",
+        "statistics/diverged.py",
+        "kept = _two_sided(ours + margin, theirs)",
+        "kept = _two_sided(ours - margin, theirs)",
+        VERDICT,
     ),
     Fault(
         "factorial: against the mean of all levels, not the usual one",
