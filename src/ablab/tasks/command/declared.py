@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.fields import as_typed
 from ablab.tasks.command.words import OF_A_RUN, Value, named_in
 
@@ -82,7 +82,16 @@ def _renamed(words: Any, names: Sequence[str]) -> Any:
 
 
 def _key(name: str, names: Sequence[str]) -> str:
-    return f"task.values.{name}" if name in names else name
+    """Return the key of runs that a name stands for. Raises UserError for one that no word of the command has."""
+    if name in names:
+        return f"task.values.{name}"
+    if name.isidentifier():
+        from ablab.config.groups import groups
+        from ablab.config.keys import all_fields
+
+        if name not in groups() and name not in all_fields():
+            raise UserError(f"{name}: no word of command has {{{name}}}; {choices(name, names)}")
+    return name
 
 
 _BARE = re.compile(r"[A-Za-z_][\w.+-]*")
