@@ -74,7 +74,7 @@ def check_noise(name: str, floor: Sequence[float]) -> None:
     if not vary(np.array(floor)):
         raise UserError(
             f"{name}: all {len(floor)} runs of the floor have one score, so that there is no noise by which to judge a "
-            "change; allowed: runs that depend on their seed"
+            "change; allowed: runs that depend on their seed, or a larger floor"
         )
 
 
