@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+import numpy.typing as npt
 
 from ablab.files import COLOURS, read_json, write_text
-from ablab.judge.document import Document
+from ablab.judge.document import Document, SetLine
 from ablab.judge.sensitivity import seeds_to_tell
 from ablab.report.plain_words import OPEN
+from ablab.statistics.anova import OneWay, one_way
 from ablab.statistics.conditions import steady
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
 from ablab.text import duration
@@ -66,7 +68,7 @@ def page(reports: Mapping[str, Document]) -> str:
     """Return the page of these reports, by their names."""
     noises = sorted(_noises(reports), key=lambda one: one.sd)
     noise = (_answer(reports, noises), _one_run(), _noise(noises))
-    sections = (*noise, _metric(reports), _time(reports), _sequential(reports))
+    sections = (*noise, _metric(reports), _sets(reports), _time(reports), _sequential(reports))
     return "\n".join(
         [line for each in (*sections, _twice(reports), _pairing(reports)) for line in (*each, "") if each] + WHAT_TO_DO
     )
@@ -152,6 +154,52 @@ def _metric(reports: Mapping[str, Document]) -> list[str]:
     ]
 
 
+def _sets(reports: Mapping[str, Document]) -> list[str]:
+    """Return a section on what more test sentences tell; nothing without a study that has several test sets."""
+    rows = [_row(_linked(name), *cells) for name, one in reports.items() for cells in _by_set(one)]
+    if not rows:
+        return []
+    return [
+        "## The test set",
+        "",
+        "The same runs, scored on each of their test sets and on all of them together. More sentences take away noise "
+        "of the test set, not that of the seed.",
+        "",
+        *_head("study", "test set", "sentences", "sd of test BLEU", "times the noise", "seeds to tell the arms apart"),
+        *rows,
+    ]
+
+
+def _by_set(document: Document) -> Iterator[tuple[str, ...]]:
+    """Yield name, sentences, noise, signal to noise, and seeds that tell the arms apart, by test set and for all."""
+    lines = [line for line in document.test_sets if line.n > 1 and line.mean is not None]
+    found = {
+        (line.test_set, line.sentences): [_as_noisy(one) for one in lines if one.test_set == line.test_set]
+        for line in lines
+    }
+    for (name, sentences), groups in found.items():
+        if len(groups) > 1:
+            yield _set_row(name, sentences, one_way(groups), len(groups))
+    whole = next((line for line in document.metrics if line.metric == document.metric), None)
+    if found and whole is not None:
+        both = OneWay(whole.between, whole.within, whole.f, whole.omega_squared)
+        yield _set_row("all", sum(sentences for _, sentences in found), both, whole.arms)
+
+
+def _set_row(name: str, sentences: int, found: OneWay, arms: int) -> tuple[str, ...]:
+    needed = seeds_to_tell(found.between, found.within, arms)
+    ratio = f"{found.signal_to_noise:.1f}"
+    return name, f"{sentences:,}", f"{found.within:.2f}", ratio, _count(needed)
+
+
+def _as_noisy(line: SetLine) -> npt.NDArray[np.float64]:
+    """Return numbers of a line's mean and standard deviation, which are all that an analysis of variance asks."""
+    assert line.mean is not None
+    assert line.sd is not None
+    order = np.arange(line.n) - (line.n - 1) / 2
+    return np.asarray(line.mean + line.sd * order / order.std(ddof=1))
+
+
 def _time(reports: Mapping[str, Document]) -> list[str]:
     return [
         "## What a verdict costs",
@@ -208,7 +256,7 @@ def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
     Without arms that scatter wildly, which are no noise of a run; older reports still counted them.
     """
     for name, one in reports.items():
-        if one.metric != "test_bleu" or not (one.test_set or "").startswith("test_2016"):
+        if one.metric != "test_bleu" or one.test_sets or not (one.test_set or "").startswith("test_2016"):
             continue
         line = next((line for line in one.metrics if line.metric == one.metric), None)
         scores = {arm.name: [run.score for run in arm.runs if run.score is not None] for arm in one.arms}
