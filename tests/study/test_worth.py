@@ -83,7 +83,7 @@ def refused(old, new):
     ("old", "new", "said"),
     [
         ("worth: steps", "worth: true", "runs of task=command have no length of their own"),
-        ("worth: steps", "worth: size", "worth=size: no number of the baseline"),
+        ("worth: steps", "worth: size", "size: no word of command has {size}; allowed: method, steps"),
         ("worth: steps\n", "", "claims.metric=worth: the baseline has one length; allowed with worth: true"),
         ("steps=1000", "steps=999", "steps=999 has no half; allowed: an even number above 0"),
         ("expect: greater, metric: worth, margin: 1.3", "expect: equal, metric: worth", "allowed with metric: worth"),

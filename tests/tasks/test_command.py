@@ -74,7 +74,7 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("unit: nats", "low: 1.5, high: 0.5"), "low=1.5, high=0.5: allowed: numbers, low below high"),
         (("val_loss", "failures"), "scores.failures: that is the share of runs that diverge; allowed: another name"),
         (("val_loss", "state"), "scores.state: that is a column of every list of runs; allowed: another name"),
-        (("\ncommand: ", "\n# "), "scores is said of a command, and there is none; allowed: with command: ..."),
+        (("\ncommand: ", "\n# "), "inputs is said of a command, and there is none; allowed: with command: ..."),
         (("question:", "common: [stepz=3]\nquestion:"), "stepz: no word of command has {stepz}; allowed: schedule"),
         (("schedule", "lr-max"), "factors.lr-max: allowed in braces: names of letters, digits and _"),
         (("seeds:", "metric: loss_\nseeds:"), "metric=loss_"),

@@ -331,7 +331,8 @@ def read_as(
         raise UserError(f"{path}: it declares a loop; allowed: ablab loop experiment={path.stem}, and ablab try")
     own = next((each for key, each in declaring.items() if key in values), None)
     for key, each in declaring.items() if own is None else ():
-        for other in values.keys() & (each.block.model_fields.keys() - kind.model_fields.keys()):
+        foreign = each.block.model_fields.keys() - kind.model_fields.keys()
+        if (other := next((one for one in values if one in foreign), None)) is not None:
             raise UserError(f"{path}: {other} is said of a {key}, and there is none; allowed: with {key}: ...")
     try:
         if own is None:
