@@ -178,7 +178,7 @@ def test_failures_and_divergence_are_outcomes(folder, capsys):
         (["seen=test"], "sealed until the confirmation"),
         (["lr"], "no change; allowed: key=value"),
         ([], "no change was named"),
-        (["depth=3"], "no such key"),
+        (["depth=3"], "no word of command has {depth}"),
         (["hydra.launcher.jbs=2", "lr=1"], "no such setting"),
     ],
 )

@@ -276,7 +276,7 @@ def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
     document = document_of(of_study(study), 1000)
     assert document.effects == []
     assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design have diverged runs"]
-    assert any(said.startswith("Diverged arms were compared by ranks") for said in document.methods)
+    assert any(said.startswith("Diverged arms were compared by worst ranks") for said in document.methods)
 
 
 def test_more_seeds_are_advised_only_where_a_claim_is_open(reported):
