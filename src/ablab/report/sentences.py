@@ -204,16 +204,20 @@ OLDER_TEST = (
 
 
 OF_DIVERGED = {
-    "Wilcoxon-Mann-Whitney,": "worst ranks (Lachin 1999)",
-    "Boschloo's": "shares of failures (Boschloo 1970)",
+    "worst ranks (Lachin 1999)": ("Wilcoxon-Mann-Whitney", "ranked last"),
+    "shares of failures (Boschloo 1970)": ("Boschloo",),
 }
-"""The method for arms with diverged runs."""
+"""The methods for arms with diverged runs, and how tests and refusals name them."""
 
 
 def tests(found: Document) -> list[str]:
-    """Return the methods by which claims were judged, or differences where nothing is claimed."""
+    """Return the methods by which claims were judged, or differences where nothing is claimed; diverged arms, all."""
     used = {(line.test or "").partition(" ")[0] for line in found.claims or found.differences}
-    return [name for name in (*NOISE, *OF_DIVERGED) if name in used]
+    told = " ".join(
+        filter(None, [*(claim.test for claim in found.claims), *(line.refused for line in found.differences)])
+    )
+    ways = [way for way, names in OF_DIVERGED.items() if any(name in told for name in names)]
+    return [*(name for name in NOISE if name in used), *ways]
 
 
 def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
@@ -242,7 +246,7 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
         )
     if selection.choosing is not None:
         yield selection.choosing
-    if ways := [words for name, words in OF_DIVERGED.items() if name in by]:
+    if ways := [way for way in OF_DIVERGED if way in by]:
         yield f"Diverged arms were compared by {' and by '.join(ways)}."
     compared = _compared(selection)
     for measure in dict.fromkeys(compared):
