@@ -215,5 +215,5 @@ def test_a_new_study_of_a_command_ends_in_a_verdict(folder, capsys, monkeypatch)
     assert main(["study", "experiment=schedule", "check=true"]) == 0
     assert main(["train", "-m", "experiment=schedule", "logger=none"]) == 0
     assert main(["report", "experiment=schedule"]) == 0
-    assert "schedule=cosine is better than schedule=constant" in capsys.readouterr().out
+    assert "A cosine schedule is better than a constant rate by at least 0.02 nats." in capsys.readouterr().out
     subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True)
