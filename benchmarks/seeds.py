@@ -14,7 +14,7 @@ from ablab.files import COLOURS, read_json, write_text
 from ablab.judge.document import Document, SetLine
 from ablab.judge.sensitivity import seeds_to_tell
 from ablab.report.plain_words import OPEN
-from ablab.statistics.anova import OneWay, one_way
+from ablab.statistics.anova import one_way
 from ablab.statistics.conditions import steady
 from ablab.statistics.power import Layout, detectable_difference, seeds_for
 from ablab.text import duration
@@ -179,17 +179,16 @@ def _by_set(document: Document) -> Iterator[tuple[str, ...]]:
     }
     for (name, sentences), groups in found.items():
         if len(groups) > 1:
-            yield _set_row(name, sentences, one_way(groups), len(groups))
+            of_set = one_way(groups)
+            yield _set_row(name, sentences, of_set.between, of_set.within, len(groups))
     whole = next((line for line in document.metrics if line.metric == document.metric), None)
     if found and whole is not None:
-        both = OneWay(whole.between, whole.within, whole.f, whole.omega_squared)
-        yield _set_row("all", sum(sentences for _, sentences in found), both, whole.arms)
+        yield _set_row("all", sum(sentences for _, sentences in found), whole.between, whole.within, whole.arms)
 
 
-def _set_row(name: str, sentences: int, found: OneWay, arms: int) -> tuple[str, ...]:
-    needed = seeds_to_tell(found.between, found.within, arms)
-    ratio = f"{found.signal_to_noise:.1f}"
-    return name, f"{sentences:,}", f"{found.within:.2f}", ratio, _count(needed)
+def _set_row(name: str, sentences: int, between: float, within: float, arms: int) -> tuple[str, ...]:
+    needed = seeds_to_tell(between, within, arms)
+    return name, f"{sentences:,}", f"{within:.2f}", f"{between / within:.1f}", _count(needed)
 
 
 def _as_noisy(line: SetLine) -> npt.NDArray[np.float64]:
