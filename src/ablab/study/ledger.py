@@ -190,7 +190,10 @@ def _register(study: Study) -> list[str]:
 
 
 def _of_other_seeds(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what earlier launches listed of the same arms, in the same words, under seeds that this one leaves out."""
+    """Return what earlier launches listed of the same arms, in the same words, under seeds that this one leaves out.
+
+    Nothing of a damaged list, which is written anew.
+    """
     with suppress(UserError, LookupError, TypeError):
         words = {row["arm"]: _without_seed(row) for row in rows}
         there = {(row["arm"], row["seed"]) for row in rows}
