@@ -163,6 +163,8 @@ def test_the_direction_of_a_known_metric_can_be_declared(tmp_path):
 def test_costs_are_compared_by_their_pairs_alone(tmp_path):
     data = of_losses(tmp_path, "memory", "")
     assert "paired" in data["claims"][0]["test"]
+    # The unit is unknown, and the digits are those that show the noise: ablab's own memory has MiB and none.
+    assert (data["metric"], data["unit"], data["digits"]) == ("memory", "", 3)
 
 
 def test_the_first_run_may_have_diverged(tmp_path):

@@ -77,7 +77,8 @@ def about_metric(name: str, said: TableMetric | None, lower: bool | None = None)
     declared = said or TableMetric()
     own = {field: getattr(declared, field) for field in declared.model_fields_set}
     if (known := known_scores().get(name)) is not None:
-        told = {"title": known.title, "unit": known.unit, "digits": known.digits}
+        # Its costs are measured as its trainer does it: a table's own `memory` may be anything, in any unit.
+        told = {} if known.place in COSTS else {"title": known.title, "unit": known.unit, "digits": known.digits}
         return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
     if lower is not None:
         return TableMetric.model_validate({"lower_is_better": lower, **own})
