@@ -4,13 +4,15 @@ import json
 import re
 import shlex
 
+import numpy as np
 import pytest
 
 from ablab.config import compose
-from ablab.judge.document import Document
+from ablab.judge.document import Document, MetricLine, SetLine
 from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.text import markdown
+from ablab.statistics.anova import one_way
 from benchmarks import claims, seeds
 from benchmarks.publish import every
 from benchmarks.publish import of as published
@@ -93,3 +95,24 @@ def test_a_page_has_a_question_a_figure_a_table_a_command_and_is_listed(page):
     assert "\n$ " in text.split("\n## How it was made\n")[1]
     assert f"[{text.splitlines()[0].removeprefix('# ')}]({page.name})" in (RESULTS / "README.md").read_text("utf-8")
     assert f"results/{page.name}" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_the_noise_on_a_test_set_is_that_of_the_runs_scores_on_it():
+    """The page knows a mean and a deviation an arm, of which an analysis of variance asks no more."""
+    rng, arms, n = np.random.default_rng(3), 4, 3
+    scores = {"2016": rng.normal(np.arange(arms)[:, None], 0.4, (arms, n)), "2017": rng.normal(5, 1.0, (arms, n))}
+    sets = [
+        SetLine(test_set=name, sentences=500, score="BLEU", arm=f"a{at}", mean=own.mean(), sd=own.std(ddof=1), n=n)
+        for name, rows in scores.items()
+        for at, own in enumerate(rows)
+    ]
+    whole = one_way(list(scores["2016"]))
+    line = MetricLine.model_construct(metric="test_bleu", arms=arms, between=whole.between, within=whole.within)
+    found = list(seeds._by_set(Document.model_construct(test_sets=sets, metrics=[line], metric="test_bleu")))
+    expected = {name: one_way(list(rows)) for name, rows in scores.items()}
+    for name, sentences, noise, ratio, _ in found[:2]:
+        of_set = expected[name]
+        assert (sentences, noise) == ("500", f"{of_set.within:.2f}")
+        assert ratio == f"{of_set.between / of_set.within:.1f}"
+    assert found[2] == ("all", "1,000", *found[0][2:])  # the whole is that of the report, here the first set's
+    assert not seeds._sets({"x": Document.model_construct(test_sets=[], metrics=[line], metric="test_bleu")})
