@@ -90,6 +90,17 @@ def test_a_launch_of_some_seeds_leaves_the_runs_of_others_to_the_study(study):
     }
 
 
+@pytest.mark.parametrize("damaged", ["[{", "[{}]", "[1]", "{}", "7"])
+def test_a_damaged_list_of_runs_is_written_anew_and_that_is_said(study, damaged):
+    """`{}` has no rows that could be lost."""
+    register(study)
+    path = study.folder / "runs.json"
+    whole = path.read_bytes()
+    path.write_text(damaged)
+    said = [line for line in register(study) if "runs.json: damaged" in line]
+    assert (path.read_bytes() == whole, len(said)) == (True, damaged != "{}")
+
+
 @pytest.mark.parametrize(("each", "is_said"), [(0.5, True), (0.001, False)])
 def test_a_sweep_says_once_how_long_it_takes_as_soon_as_a_run_has_a_speed(each, is_said, study, capsys):
     folder = study.cells[0].planned.folder

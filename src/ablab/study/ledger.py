@@ -170,6 +170,17 @@ def _register(study: Study) -> list[str]:
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
     if study.file is not None and (is_new or not kept_file(study.folder).exists()) and not study.is_tuning:
         keep(study.file, study.folder)
+    said = _list(study)
+    if is_new and is_edit(study.file, known):
+        said.append(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
+    if not is_unseen and (what := _departed(study, known)):
+        said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
+    return said
+
+
+def _list(study: Study) -> list[str]:
+    """Write the study's list of runs. Return what is to be said of a damaged one in its place."""
+    path, others, said = study.folder / "runs.json", list[Mapping[str, Any]](), list[str]()
     rows = [
         {
             "arm": cell.arm,
@@ -180,29 +191,26 @@ def _register(study: Study) -> list[str]:
         }
         for cell in study.cells
     ]
-    write_json(study.folder / "runs.json", [*rows, *_of_other_seeds(study.folder / "runs.json", rows)])
-    said = []
-    if is_new and is_edit(study.file, known):
-        said.append(f"{study.name}: its file was edited since it was registered; what is new is marked in its report")
-    if not is_unseen and (what := _departed(study, known)):
-        said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
+    try:
+        others = _of_other_seeds(path, rows)
+    except (UserError, LookupError, TypeError):
+        said.append(f"{path}: damaged, and written anew; it no longer has seeds that this launch leaves out")
+    write_json(path, [*rows, *others])
     return said
 
 
 def _of_other_seeds(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return what earlier launches listed of the same arms, in the same words, under seeds that this one leaves out.
 
-    Nothing of a damaged list, which is written anew.
+    Raises UserError, LookupError or TypeError where the list is damaged.
     """
-    with suppress(UserError, LookupError, TypeError):
-        words = {row["arm"]: _without_seed(row) for row in rows}
-        there = {(row["arm"], row["seed"]) for row in rows}
-        return [
-            row
-            for row in (read_json(path) if path.exists() else [])
-            if words.get(row["arm"]) == _without_seed(row) and (row["arm"], row["seed"]) not in there
-        ]
-    return []
+    words = {row["arm"]: _without_seed(row) for row in rows}
+    there = {(row["arm"], row["seed"]) for row in rows}
+    return [
+        row
+        for row in (read_json(path) if path.exists() else [])
+        if words.get(row["arm"]) == _without_seed(row) and (row["arm"], row["seed"]) not in there
+    ]
 
 
 def _without_seed(row: Mapping[str, Any]) -> list[str]:
