@@ -150,7 +150,8 @@ def timeless(content):
 def left(run):
     """All that a run leaves, the clock and the machine apart."""
     found = {str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file()}
-    texts = {name: timeless(json.loads((run.path / name).read_text())) for name in found if name.endswith(".json")}
+    told = {name for name in found if name.endswith(".json")} - {"spent.json"}  # which has seconds alone
+    texts = {name: timeless(json.loads((run.path / name).read_text())) for name in told}
     texts |= {name: (run.path / name).read_text() for name in found if name.endswith((".txt", ".yaml"))}
     curves = [{key: row[key] for key in set(row) - CLOCK} for row in read_metrics(run.metrics)]
     return found, texts, curves
