@@ -76,7 +76,9 @@ def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
             asked.append(len(over))
             yield job
 
-    Instant(2, on_end=over.append).run(watched())
+    launcher = Instant(2)
+    launcher.on_end = over.append
+    launcher.run(watched())
     assert asked == [0, 0, 2, 2, 4]
 
 

@@ -119,7 +119,8 @@ def test_one_that_dies_takes_nobody_along(tmp_path):
 
 def test_places_bound_what_runs_at_a_time(tmp_path):
     running, most = [], []
-    launcher = LocalProcesses(Places(2, 1), on_end=lambda ending: running.remove(ending.job))
+    launcher = LocalProcesses(Places(2, 1))
+    launcher.on_end = lambda ending: running.remove(ending.job)
     start = launcher.start
 
     def counting(jobs):
@@ -135,7 +136,8 @@ def test_places_bound_what_runs_at_a_time(tmp_path):
 
 def test_the_next_job_is_asked_for_when_there_is_room(tmp_path):
     ended = []
-    launcher = LocalProcesses(Places(1, 1), on_end=ended.append)
+    launcher = LocalProcesses(Places(1, 1))
+    launcher.on_end = ended.append
 
     def jobs():
         for code in range(3):

@@ -116,7 +116,7 @@ def test_rays_processes_have_the_environment_that_is_typed(monkeypatch):
     check_hydra(words, [])
     check_hydra(["hydra/launcher=ray", "hydra.launcher.runtime_env={env_vars: {A: b}}"], [])
     environment = OmegaConf.create({"env_vars": {"A": 1, "B": True, "C": "x"}})
-    launcher = RayLauncher(None, 1, 0, None, None, 3, environment).make(None, lambda _: None, lambda: None)
+    launcher = RayLauncher(None, 1, 0, None, None, 3, environment).make(None)
     with launcher.open():
         assert asked[0]["runtime_env"] == {"env_vars": {"A": "1", "B": "true", "C": "x"}}
     with tasks().open():

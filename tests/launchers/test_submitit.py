@@ -59,7 +59,9 @@ def test_pre_empted_a_run_ends_with_the_same_bits(tmp_path, steps):
             sent.append(pulse.pid)
             os.kill(pulse.pid, signal.SIGUSR2)
 
-    endings = SubmititJobs(LOCAL, on_poll=preempt).run([Job(folder, "x", [*RUN, f"outputs={tmp_path / 'queue'}"])])
+    launcher = SubmititJobs(LOCAL)
+    launcher.on_poll = preempt
+    endings = launcher.run([Job(folder, "x", [*RUN, f"outputs={tmp_path / 'queue'}"])])
     assert [ending.code for ending in endings] == [DONE], folder.log.read_text()
     assert len(set(sent)) == len(steps)
     assert folder.log.read_text().count("continues from step") == len(steps)
@@ -85,7 +87,8 @@ def test_a_job_that_is_lost_is_a_failure_with_a_name(tmp_path, monkeypatch):
             os.kill(pulse.pid, signal.SIGKILL)
             folder.pulse.unlink()
 
-    launcher = SubmititJobs(LOCAL, on_poll=kill)
+    launcher = SubmititJobs(LOCAL)
+    launcher.on_poll = kill
     (ending,) = launcher.run([Job(folder, "x", words)])
     assert ending.code != DONE
     failure = read_failure(folder.failure)
@@ -227,7 +230,8 @@ def test_stopped_waiting_jobs_end_within_seconds(slurm, monkeypatch, answers):
         if not launcher.stopping:
             launcher.stop()
 
-    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9}), on_poll=stop)
+    launcher = SubmititJobs(Queue("slurm", 1, None, {"timeout_min": 9}))
+    launcher.on_poll = stop
     folder = RunFolder(slurm / "runs" / "r1")
     (ending,) = launcher.run([Job(folder, "x", [])])
     assert ending.code == INTERRUPTED
@@ -405,9 +409,7 @@ def test_a_run_is_started_as_submitit_would(slurm):
     """In a container, between lines of one's own; the lists as Hydra gives them."""
     lists = {"setup": ["module load x"], "teardown": ["date"], "srun_args": ["--container-image=a b"]}
     parameters = {"timeout_min": 9, "python": "apptainer exec i.sif python", **lists}
-    SubmititLauncher("slurm", 1, None, **OmegaConf.create(parameters)).make(None, lambda _: None, lambda: None).start(
-        [job(slurm, 1)]
-    )
+    SubmititLauncher("slurm", 1, None, **OmegaConf.create(parameters)).make(None).start([job(slurm, 1)])
     lines = (slurm / "script").read_text().splitlines()
     (call,) = [number for number, line in enumerate(lines) if line.startswith("srun ")]
     assert "'--container-image=a b' apptainer exec i.sif python -u -m submitit" in lines[call]

@@ -20,11 +20,8 @@ def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
     console = Console(bars=False)
     console.rich.file = io.StringIO()
 
-    def make(on_end, on_poll):
-        return NoGpu(1, on_end=on_end, on_poll=on_poll)
-
     with pytest.raises(UserError, match="no GPU"):
-        launch_watched(Board(study), study.cells, make, console, fail_fast=False, on_end=lambda *_: heard.append(_))
+        launch_watched(Board(study), study.cells, NoGpu(1), console, fail_fast=False, on_end=lambda *_: heard.append(_))
     assert (heard, read_failure(failed)) == ([], before)
 
 
@@ -42,9 +39,6 @@ def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monk
     class Interleaved:
         refused, interrupted = None, False
 
-        def __init__(self, on_end, on_poll):
-            self.on_end, self.on_poll = on_end, on_poll
-
         def run(self, jobs):
             jobs = list(jobs)
             self.on_poll()
@@ -59,7 +53,7 @@ def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monk
             self.on_poll()
 
     board = Board(study)
-    launch_watched(board, [first, third], Interleaved, console, fail_fast=False)
+    launch_watched(board, [first, third], Interleaved(), console, fail_fast=False)
     total = len(board.entries)
     lines = [line for line in said.getvalue().splitlines() if line.startswith("[")]
     told = [
@@ -76,9 +70,6 @@ def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
     class Cancelled:
         refused, interrupted = None, False
 
-        def __init__(self, on_end, on_poll):
-            self.on_end = on_end
-
         def run(self, jobs):
             first, second, third = jobs
             write_failure(third.folder.failure, "error", "of today", None, "now")
@@ -87,7 +78,7 @@ def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
             self.on_end(Ending(third, INTERRUPTED, Cause("killed", "job 19 was cancelled"), is_final=True))
 
     board = Board(study)
-    launch_watched(board, study.cells, Cancelled, console, fail_fast=False)
+    launch_watched(board, study.cells, Cancelled(), console, fail_fast=False)
     first, second, _ = study.cells
     assert board.given_up == {first.key: "job 17 was cancelled"}, "the third had an outcome already"
     assert board.stops[second.key] == "job 18 ended as PREEMPTED"

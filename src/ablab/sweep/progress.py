@@ -5,7 +5,7 @@ import re
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -323,9 +323,6 @@ WORTH_SAYING = 120.0
 REFRESH = 1.0
 """Seconds between two reads of the store."""
 
-Make = Callable[[Callable[[Ending], None], Callable[[], None]], Launcher]
-"""Makes a launcher from two callbacks: one for each run that ends, one called at intervals."""
-
 
 @dataclass
 class Watch:
@@ -402,7 +399,7 @@ class Watch:
 def launch_watched(
     board: Board,
     cells: Iterable[Cell],
-    make: Make,
+    launcher: Launcher,
     console: Console,
     *,
     fail_fast: bool,
@@ -422,7 +419,7 @@ def launch_watched(
         if entry is not None and entry.state is State.FAILED and fail_fast:
             launcher.stop()
 
-    launcher = make(ended, watch.polled)
+    launcher.on_end, launcher.on_poll = ended, watch.polled
     launcher.say, launcher.study = console.say, board.study.name
     with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
         launcher.run(map(watch.job_of, cells))

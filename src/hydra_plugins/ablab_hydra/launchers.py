@@ -52,7 +52,7 @@ class StudyLauncher(Launcher):
         """Choose what nobody has typed for the runs of a study, and say what was chosen."""
 
     @abstractmethod
-    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
+    def make(self, jobs: int | None) -> "RunLauncher":
         """Return the launcher, for so many runs at a time."""
 
     def launching(self, fail_fast: bool, jobs: int | None = None) -> "Launch":
@@ -60,8 +60,6 @@ class StudyLauncher(Launcher):
 
         `jobs`: maximum number of runs at a time.
         """
-        from functools import partial
-
         from ablab.sweep.progress import launch_watched
 
         def launch(
@@ -74,9 +72,7 @@ class StudyLauncher(Launcher):
             if jobs is None:
                 self.settle(board, console.say)
             at_a_time = min(filter(None, (self.jobs, 1 if alone else jobs)), default=None)
-            return launch_watched(
-                board, cells, partial(self.make, at_a_time), console, fail_fast=fail_fast, on_end=on_end
-            )
+            return launch_watched(board, cells, self.make(at_a_time), console, fail_fast=fail_fast, on_end=on_end)
 
         return launch
 
@@ -88,7 +84,7 @@ class StudyLauncher(Launcher):
 
         planned = [plan(compose(words)) for words in job_overrides]
         jobs = [Job(p.folder, p.run_id, words) for p, words in zip(planned, job_overrides, strict=True)]
-        launcher = self.make(self.jobs, lambda _: None, lambda: None)
+        launcher = self.make(self.jobs)
         endings = {tuple(ending.job.words): ending for ending in launcher.run(jobs)}
         return [_returned(words, endings.get(tuple(words))) for words in job_overrides]
 
@@ -176,10 +172,10 @@ class LocalLauncher(StudyLauncher):
                     "allowed: trainer.devices=1, or no hydra.launcher.gpus and one run at a time"
                 )
 
-    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
+    def make(self, jobs: int | None) -> "RunLauncher":
         from ablab.sweep.launchers.local import LocalProcesses
 
-        return LocalProcesses(replace(self.places, jobs=jobs or self.places.jobs), on_end, on_poll)
+        return LocalProcesses(replace(self.places, jobs=jobs or self.places.jobs))
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="local", node=LocalConfig, provider="ablab")
@@ -228,10 +224,10 @@ class RayLauncher(StudyLauncher):
     def gpus(self) -> str | None:
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
-    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
+    def make(self, jobs: int | None) -> "RunLauncher":
         from ablab.sweep.launchers.ray import RayTasks
 
-        return RayTasks(self.address, self.resources, jobs, on_end, on_poll, self.runtime_env)
+        return RayTasks(self.address, self.resources, jobs, self.runtime_env)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayConfig, provider="ablab")
@@ -298,10 +294,10 @@ class SubmititLauncher(StudyLauncher):
         number = self.queue.parameters.get("gpus_per_node")
         return None if number is None else f"hydra.launcher.gpus_per_node={number}"
 
-    def make(self, jobs: int | None, on_end: Callable[["Ending"], None], on_poll: Callable[[], None]) -> "RunLauncher":
+    def make(self, jobs: int | None) -> "RunLauncher":
         from ablab.sweep.launchers.slurm import SubmititJobs
 
-        return SubmititJobs(replace(self.queue, jobs=jobs), on_end, on_poll)
+        return SubmititJobs(replace(self.queue, jobs=jobs))
 
 
 def _plain(value: Any) -> Any:

@@ -53,10 +53,9 @@ class Ending(NamedTuple):
 class Launcher(ABC):
     """Executes jobs. `on_end` is called with each ending, `on_poll` a few times per second."""
 
-    def __init__(
-        self, on_end: Callable[[Ending], None] = lambda _: None, on_poll: Callable[[], None] = lambda: None
-    ) -> None:
-        self.on_end, self.on_poll = on_end, on_poll
+    def __init__(self) -> None:
+        self.on_end: Callable[[Ending], None] = lambda _: None
+        self.on_poll: Callable[[], None] = lambda: None
         self.say: Callable[[str], None] = lambda _: None
         """Tells the user a line."""
         self.study = "ablab"

@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
@@ -106,13 +106,8 @@ def _named(gpus: Sequence[int]) -> list[str]:
 class LocalProcesses(Launcher):
     """Forks each run from a server process that has imported the heavy libraries."""
 
-    def __init__(
-        self,
-        places: Places,
-        on_end: Callable[[Ending], None] = lambda _: None,
-        on_poll: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(on_end, on_poll)
+    def __init__(self, places: Places) -> None:
+        super().__init__()
         self.places = places
         self._free = deque(places.environments())
         self._running: dict[int, _Running] = {}

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -91,11 +91,9 @@ class RayTasks(Launcher):
         address: str | None,
         resources: Resources,
         jobs: int | None,
-        on_end: Callable[[Ending], None] = lambda _: None,
-        on_poll: Callable[[], None] = lambda: None,
         runtime_env: Mapping[str, Any] = NOTHING,
     ) -> None:
-        super().__init__(on_end, on_poll)
+        super().__init__()
         self.address, self.resources, self.jobs, self.runtime_env = address, resources, jobs, runtime_env
         self.one_machine = address is None
         self._tasks: dict[Any, Job] = {}

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -115,13 +115,8 @@ COMMON = ("name", "timeout_min", "mem_gb", "gpus_per_node", "stderr_to_stdout")
 class SubmititJobs(Launcher):
     """Executes each run as a job, submitted together as a Slurm array."""
 
-    def __init__(
-        self,
-        queue: Queue,
-        on_end: Callable[[Ending], None] = lambda _: None,
-        on_poll: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(on_end, on_poll)
+    def __init__(self, queue: Queue) -> None:
+        super().__init__()
         self.queue = queue
         self.one_machine = queue.cluster == "local"
         self._submitted: dict[Any, Job] = {}
