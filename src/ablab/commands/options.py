@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ablab.tasks.verbs import Options
+from ablab.tasks.verbs import Options, Outputs, TextOrJson
 
 
 class TrainOptions(Options):
@@ -58,8 +58,7 @@ class StudyOptions(Options):
     close: str | None = None
     """give up the missing runs, for the reason given here; the report then evaluates the claims on the other runs, and
     repeats the reason"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
+    format: TextOrJson = "text"
 
 
 class ReportOptions(Options):
@@ -98,10 +97,8 @@ class ReportOptions(Options):
     """number of resamples in each resampling test"""
     verify: bool = False
     """true: first compute BLEU and chrF again from the stored translations and the raw references"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class TryOptions(Options):
@@ -124,10 +121,8 @@ class TryOptions(Options):
     """why the change should help"""
     experiment: str = "loop"
     """the file of the loop: experiments/<name>.yaml, or a path"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class ConfirmOptions(Options):
@@ -142,10 +137,8 @@ class ConfirmOptions(Options):
 
     experiment: str = "loop"
     """the file of the loop: experiments/<name>.yaml, or a path"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class LoopOptions(Options):
@@ -156,10 +149,8 @@ class LoopOptions(Options):
 
     experiment: str = "loop"
     """the file of the loop: experiments/<name>.yaml, or a path"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class FloorOptions(Options):
@@ -174,8 +165,7 @@ class FloorOptions(Options):
     """the file of the loop: experiments/<name>.yaml, or a path"""
     seeds: Annotated[int, Field(ge=2)] | None = None
     """number of seeds; by default that of the file"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class DemoOptions(Options):
@@ -218,8 +208,7 @@ class LsOptions(Options):
     """format of the output; text is cut to fit the terminal, json and csv are not cut"""
     smoke: bool = False
     """list the smoke runs, which lie in a store of their own"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class ShowOptions(Options):
@@ -234,10 +223,8 @@ class ShowOptions(Options):
 
     run: str
     """a run: its id, a prefix of its id, its display name, or its path"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class DiffOptions(Options):
@@ -251,10 +238,8 @@ class DiffOptions(Options):
 
     runs: str | None = None
     """the two runs, separated by a comma"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 def _days(age: str) -> str:
@@ -296,10 +281,8 @@ class RmOptions(Options):
     """true: bring back these runs if they were set aside"""
     forever: bool = False
     """true: delete these runs if they were set aside; this cannot be undone"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class SyncOptions(Options):
@@ -314,10 +297,8 @@ class SyncOptions(Options):
 
     dry_run: bool = False
     """true: only list what W&B does not have yet"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class DashboardOptions(Options):
@@ -353,8 +334,7 @@ class BoardOptions(Options):
 
     port: Annotated[int, Field(ge=0, le=65535)] = 8765
     """port of the page, which only this machine can reach"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class VerifyOptions(Options):
@@ -387,10 +367,8 @@ class VerifyOptions(Options):
     stamp: str | None = None
     """a stamp of the register, or a file with stamps: text, the answer of a time authority (.tsr), or a proof of
     OpenTimestamps (.ots)"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class PackOptions(Options):
@@ -417,8 +395,7 @@ class PackOptions(Options):
     the report"""
     to: str | None = None
     """file to write; by default packs/<name>.zip in the folder of outputs"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class RegisterOptions(Options):
@@ -477,8 +454,7 @@ class CheckOptions(Options):
     takes_settings = True
     output = "ablab.tasks.verbs.PartsChecked"
 
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
+    format: TextOrJson = "text"
 
 
 class CompletionOptions(Options):

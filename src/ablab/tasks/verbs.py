@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.errors import UserError, choices, first_error, hint
 from ablab.fields import Group
@@ -56,6 +56,10 @@ class ListedGroup(NamedTuple):
     group: str
     about: str
     also: str
+
+
+TextOrJson = Annotated[Literal["text", "json"], Field(description="format of the output")]
+Outputs = Annotated[str, Field(description="folder of all runs and studies")]
 
 
 class Options(Group):

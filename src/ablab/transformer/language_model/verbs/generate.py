@@ -11,7 +11,7 @@ from ablab.config.compose import idle
 from ablab.errors import UserError
 from ablab.fields import Count, NonNegative, ReadIf, Share
 from ablab.store.records import Strict
-from ablab.tasks.verbs import Options, read_words, say_json
+from ablab.tasks.verbs import Options, Outputs, TextOrJson, read_words, say_json
 from ablab.transformer.language_model.schema import NAME
 from ablab.transformer.pruning.saved_model import find_model
 
@@ -47,10 +47,8 @@ class GenerateOptions(Options):
     """most tokens of a continuation"""
     device: Literal["cpu", "gpu"] = "cpu"
     """device that computes"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class Generated(Strict):

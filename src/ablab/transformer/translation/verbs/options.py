@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ablab.fields import Count, ReadIf
-from ablab.tasks.verbs import ListedGroup, Options
+from ablab.tasks.verbs import ListedGroup, Options, Outputs, TextOrJson
 
 
 def _save(value: str) -> str:
@@ -49,10 +49,8 @@ class PruneOptions(Options):
     such as 24"""
     picture: Annotated[str, AfterValidator(_picture)] | None = None
     """file for the picture of several runs, a .png; a .csv is written next to it"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class TranslateOptions(Options):
@@ -81,8 +79,7 @@ class TranslateOptions(Options):
     backend: Literal["ablab", "ctranslate2"] = "ablab"
     """engine; ctranslate2 (pip install 'ablab[ctranslate2]') is fast on CPUs, but cuts translations that reach the
     length limit"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class AnalyseOptions(Options):
@@ -124,10 +121,8 @@ class AnalyseOptions(Options):
     schedule: bool = False
     """true: draw the learning rate and the DropHead rate at each step, for the run that the other settings describe as
     in ablab train; a second schedule=<option> chooses the schedule of that run"""
-    format: Literal["text", "json"] = "text"
-    """format of the output"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    format: TextOrJson = "text"
+    outputs: Outputs = "outputs"
 
 
 class ExportOptions(Options):
@@ -150,8 +145,7 @@ class ExportOptions(Options):
     """folder of the export; by default exports/<format>-<quantization>, or exports/<format>, in that of the model"""
     check: Annotated[int, Field(ge=0)] = 1000
     """number of test sentences that both engines translate; 0: no comparison"""
-    outputs: str = "outputs"
-    """folder of all runs and studies"""
+    outputs: Outputs = "outputs"
 
 
 class SelfcheckOptions(Options):
