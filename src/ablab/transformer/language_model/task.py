@@ -12,7 +12,7 @@ from ablab.fields import flatten
 from ablab.store.finished import FinishedRun
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
-from ablab.tasks.score import Recipe, Scores
+from ablab.tasks.score import Scores
 from ablab.tasks.task import Chart, Nouns
 from ablab.text import duration, program
 from ablab.tracking.console import Console
@@ -30,7 +30,7 @@ from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, V
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.pruning.saved_model import of_run
-from ablab.transformer.stages.asked import Asked, Wanted
+from ablab.transformer.stages.asked import Wanted
 from ablab.transformer.stages.task import TransformerTask
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ class LanguageModelling(TransformerTask):
         *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.decoder_layers=3", "model.context=32"),
     )
 
+    recipe = staticmethod(recipe)
+    evaluation = staticmethod(evaluation)
+    curve = staticmethod(curve)
+    chosen_by = staticmethod(chosen_by)
+    analyses = staticmethod(wanted)
+
     def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
         from ablab.transformer.data.documents.tokenizers import save_tokenizer
         from ablab.transformer.export.transformers_layouts import to_transformers
@@ -108,15 +114,6 @@ class LanguageModelling(TransformerTask):
                 f"{folder.run_id}: the text that data.* names is not what it was trained on; allowed: the same text"
             )
 
-    def recipe(self, config: LanguageModelConfig, origin: str | None) -> dict[str, Any]:
-        return recipe(config, origin)
-
-    def evaluation(self, config: LanguageModelConfig) -> dict[str, Any]:
-        return evaluation(config)
-
-    def curve(self, config: LanguageModelConfig) -> dict[str, Any]:
-        return curve(config)
-
     def prepared(self, planned: PlannedLanguageModel, console: Console) -> "Work":
         from ablab.transformer.language_model.training import prepare_training  # torch from here on
 
@@ -136,9 +133,6 @@ class LanguageModelling(TransformerTask):
         from ablab.transformer.language_model.training import try_out
 
         return asdict(try_out(planned))
-
-    def chosen_by(self, metric: str, recipe: Recipe) -> str | None:
-        return chosen_by(metric, recipe)
 
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
         for place, scores in (
@@ -160,9 +154,6 @@ class LanguageModelling(TransformerTask):
             f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
             f"{cost.tokens_per_second:,.0f} tokens/s",
         )
-
-    def analyses(self, planned: PlannedLanguageModel, record: Record, asked: Asked) -> list[Wanted]:
-        return wanted(planned, record, asked)
 
     def add_artefacts(
         self, planned: PlannedLanguageModel, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks"

@@ -3,23 +3,22 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ablab.config import Composed
 from ablab.errors import UserError
 from ablab.fields import SCHEMA, flatten
-from ablab.store.records import Curve, Evaluation, Record
+from ablab.store.records import Curve, Record
 from ablab.store.run_folder import RunFolder
-from ablab.tasks.score import Recipe, Scores
-from ablab.tasks.task import Chart, Example, Nouns
+from ablab.tasks.score import Scores
+from ablab.tasks.task import Chart, Nouns
 from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.transformer.config.recipe import curve, evaluation, recipe
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
-from ablab.transformer.stages.asked import Asked, Wanted
+from ablab.transformer.stages.asked import Wanted
 from ablab.transformer.stages.task import TransformerTask
 from ablab.transformer.translation import said, texts
 from ablab.transformer.translation.analyses import wanted
@@ -85,6 +84,16 @@ class Translation(TransformerTask):
         *("model.d_model=16", "model.d_ff=24", "model.num_heads=4", "model.encoder_layers=2", "model.decoder_layers=3"),
     )
 
+    recipe = staticmethod(recipe)
+    evaluation = staticmethod(evaluation)
+    curve = staticmethod(curve)
+    chosen_by = staticmethod(chosen_by)
+    rows = staticmethod(said.rows_of)
+    analyses = staticmethod(wanted)
+    scored_again = staticmethod(texts.scored_again)
+    samples = staticmethod(texts.samples)
+    differing = staticmethod(texts.differing)
+
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
         from ablab.transformer.translation.contracts import laws  # torch from here on
 
@@ -111,15 +120,6 @@ class Translation(TransformerTask):
                 f"{folder.run_id}: data.overlap=drop left the sentences of another test set out of its training; "
                 "allowed: the test set that it was trained with"
             )
-
-    def recipe(self, config: TranslationConfig, origin: str | None) -> dict[str, Any]:
-        return recipe(config, origin)
-
-    def evaluation(self, config: TranslationConfig) -> dict[str, Any]:
-        return evaluation(config)
-
-    def curve(self, config: TranslationConfig) -> dict[str, Any]:
-        return curve(config)
 
     def prepared(self, planned: PlannedTranslation, console: Console) -> "Work":
         from ablab.transformer.data.prepared import check_vocabulary
@@ -151,15 +151,6 @@ class Translation(TransformerTask):
 
         return asdict(try_out(planned))
 
-    def chosen_by(self, metric: str, recipe: Recipe) -> str | None:
-        return chosen_by(metric, recipe)
-
-    def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
-        return said.rows_of(record, evaluation)
-
-    def analyses(self, planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wanted]:
-        return wanted(planned, record, asked)
-
     def add_artefacts(
         self, planned: PlannedTranslation, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks"
     ) -> None:
@@ -169,19 +160,6 @@ class Translation(TransformerTask):
 
     def line_for(self, model: str) -> str:
         return f"echo 'a sentence' | {program('translate')} run={model}"
-
-    def scored_again(self, evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
-        return texts.scored_again(evaluation, folder)
-
-    def samples(
-        self, evaluation: Evaluation, folder: RunFolder, most: int
-    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-        return texts.samples(evaluation, folder, most)
-
-    def differing(
-        self, evaluations: tuple[Evaluation, Evaluation], texts_of: tuple[Sequence[str], Sequence[str]], outputs: Path
-    ) -> Sequence[Example]:
-        return texts.differing(evaluations, texts_of, outputs)
 
     def charts(self, *, on_one_scale: bool) -> Mapping[str, Chart]:
         """Return the pictures of validation, pruning and training; of several vocabularies also the comparable loss."""
