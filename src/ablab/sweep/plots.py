@@ -195,12 +195,9 @@ def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Pa
 
 
 def _figure(width: float, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _save(figure: Any, panel: Any, path: Path) -> bool:

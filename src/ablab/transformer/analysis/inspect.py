@@ -71,11 +71,9 @@ def draw_attention(
     title: str,
 ) -> None:
     """Draw a heat map: target pieces down, source pieces across."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1.5 + 0.42 * len(columns), 1.5 + 0.34 * len(rows)), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     image = axes.imshow(weights.float().cpu().numpy(), cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
     # A piece may have dollars, which are no formulas.

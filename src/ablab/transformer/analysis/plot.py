@@ -39,11 +39,9 @@ PANEL = (1.15, 3.2)
 
 def draw(artefact: Artefact, path: Path) -> None:
     """Draw a panel per line of a series artefact; of a matrix artefact its small multiples, or its first slice."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")
-    FigureCanvasAgg(figure)
     if isinstance(artefact, SeriesArtefact):
         _series(figure, artefact)
     elif isinstance(artefact, MatrixArtefact):

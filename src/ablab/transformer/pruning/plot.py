@@ -120,13 +120,11 @@ def draw(lines: Sequence[Line], title: str, path: Path, colours: Mapping[str, st
 
     `colours`: those that runs already have.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     styles = Styles(lines, colours)
     names = list(dict.fromkeys(line.curve for line in lines))
     figure = Figure(figsize=(1.0 + 5.6 * len(names), 7.4), layout="constrained")
-    FigureCanvasAgg(figure)
     quality = quality_at(lines[0].points[0])
     panels = figure.subplots(2, len(names), squeeze=False, sharex="col", sharey="row", height_ratios=(2.6, 1))
     for column, name in enumerate(names):

@@ -119,12 +119,10 @@ def write(drawn: Schedules, table: Path, picture: Path) -> None:
 
 
 def _draw(drawn: Schedules, rows: list[tuple[int, float, float]], path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     steps, *rates = zip(*rows, strict=True)
     figure = Figure(figsize=(8, 6), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(2, 1, sharex=True)
     labels = ("learning rate", "probability that a head is dropped")
     for number, (panel, values, title, label) in enumerate(zip(axes, rates, drawn.titles, labels, strict=True)):
