@@ -61,23 +61,25 @@ class MetricLine(Strict):
     seeds: int | None = None
 
 
-class LineOf(Strict):
-    """One arm in a picture: mean and range over seeds, at each x that all seeds have.
-
-    `mark`: what the mean leaves out where runs diverged.
-    """
+class OfArm(Strict):
+    """What a picture shows of one arm. `mark`: what it leaves out where runs diverged."""
 
     arm: str
     mark: str = ""
-    x: list[float]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
 
     @property
     def marked(self) -> str:
         """The name of the arm with its mark."""
         return marked(self.arm, self.mark)
+
+
+class LineOf(OfArm):
+    """One arm in a picture: mean and range over seeds, at each x that all seeds have."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
 
 
 class Series(Strict):
@@ -97,24 +99,17 @@ class Series(Strict):
     is_joined: bool = True
 
 
-class MatrixOf(Strict):
+class MatrixOf(OfArm):
     """One arm's matrix: the mean over `seeds` seeds of each slice of the picture; None where the arm lacks a slice.
 
-    `mark`: what the mean leaves out where runs diverged. `cells`: the texts of each slice's cells, where they have any.
+    `cells`: the texts of each slice's cells, where they have any.
     """
 
-    arm: str
-    mark: str = ""
     seeds: int
     rows: list[str]
     columns: list[str]
     slices: list[list[list[float]] | None]
     cells: list[list[list[str]]] = Field(default_factory=list)
-
-    @property
-    def marked(self) -> str:
-        """The name of the arm with its mark."""
-        return marked(self.arm, self.mark)
 
 
 class Facets(Strict):
@@ -155,33 +150,19 @@ class Matrices(Strict):
     alike: int = 0
 
 
-class TableOf(Strict):
-    """One arm's table: that of the run of `seed`. `mark`: what stands for the arm where runs diverged."""
+class TableOf(OfArm):
+    """One arm's table: that of the run of `seed`."""
 
-    arm: str
-    mark: str = ""
     seed: int
     columns: list[str]
     rows: list[list[Cell]]
 
-    @property
-    def marked(self) -> str:
-        """The name of the arm with its mark."""
-        return marked(self.arm, self.mark)
 
-
-class PictureOf(Strict):
+class PictureOf(OfArm):
     """One arm's picture: that of the run of `seed`. `source`: its bytes, as an address of the scheme data."""
 
-    arm: str
-    mark: str = ""
     seed: int
     source: str
-
-    @property
-    def marked(self) -> str:
-        """The name of the arm with its mark."""
-        return marked(self.arm, self.mark)
 
 
 class Exhibits(Strict):
