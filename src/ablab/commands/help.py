@@ -145,9 +145,6 @@ def _essential_words(options: type[Options]) -> str:
 
 def _groups_and_fields(words: Sequence[str]) -> Iterator[str]:
     """Yield groups and options with the defaults marked, and the fields of the options that these words choose."""
-    from ablab.commands.help import listed_fields, typed_choices
-    from ablab.config.groups import default_choices, groups
-
     defaults = default_choices()
     width = max(len(group) for group in defaults)
     yield from ("", "Groups (group=option; * is the default):")
@@ -162,9 +159,6 @@ def _groups_and_fields(words: Sequence[str]) -> Iterator[str]:
 
 def _options_of_group(listed: ListedGroup, words: Sequence[str]) -> Iterator[str]:
     """Yield the options of a group, and the fields of the one that these words choose."""
-    from ablab.commands.help import fields_of_group, typed_choices
-    from ablab.config.groups import default_choices, groups
-
     group, default = listed.group, default_choices()[listed.group]
     chosen = typed_choices(words)[group]
     chosen = default if chosen == "none" else chosen

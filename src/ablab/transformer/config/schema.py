@@ -1,7 +1,7 @@
 """The schema of a translation run: its fields beside those of every task, and the rules on their combinations."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -115,7 +115,8 @@ class TranslationConfig(Architecture, TransformerConfig):
     decoding: Decoding
 
     def violations(self) -> Iterator[str]:
-        yield from _violations(self)
+        yield from _vocabulary(self)
+        yield from _decoding(self)
         yield from super().violations()
 
     @classmethod
@@ -149,18 +150,6 @@ def settings_of_translation(config: Config) -> TranslationConfig:
     if not isinstance(config, TranslationConfig):
         raise UserError(f"task={config.task.kind}: no run in translation; allowed: task={DEFAULT}")
     return config
-
-
-def plan_of_translation(planned: PlannedRun[Config]) -> PlannedTranslation:
-    """Return a plan as that of a translation run; UserError for one of another task."""
-    settings_of_translation(planned.config)
-    return cast(PlannedTranslation, planned)
-
-
-def _violations(config: TranslationConfig) -> Iterator[str]:
-    """Yield every rule that the configuration breaks, as `key=value: requirement`."""
-    yield from _vocabulary(config)
-    yield from _decoding(config)
 
 
 def _vocabulary(config: TranslationConfig) -> Iterator[str]:
