@@ -102,7 +102,7 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
             yield "  ".join(
                 cell.ljust(width) if column < left else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
+            ).rstrip()
 
 
 NARROWEST = 14

@@ -167,8 +167,7 @@ def _say(found: RunDifference, measured: Scores, console: Console) -> None:
         if len(rows) == 1:
             console.say(f"{title}: {'no difference' if title != 'scores' else 'none to compare'}")
         else:
-            for line in aligned(rows, left=4 if title != "scores" else 1):
-                console.say(line.rstrip())
+            console.say_all(aligned(rows, left=4 if title != "scores" else 1))
         console.say("")
     for note in found.notes:
         console.say(note)

@@ -212,11 +212,10 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
     table = _fitted([columns, *rows], width, [c for c in columns if c in known]) if is_free else [columns, *rows]
     numbers = {"seed", *known}
     left = [column not in numbers for column in table[0]]
-    console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
+    console.say_all(aligned(_padded(table, left), left=len(left)))
     if names.shared:
         console.say(f"all have: {', '.join(names.shared)}")
-    for line in _notes(listed, runs):
-        console.say(line)
+    console.say_all(_notes(listed, runs))
 
 
 def _cell(score: Score | None, column: str, value: object) -> str:
@@ -256,7 +255,7 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     table = [[line[n] for n in kept] for line in (columns, *cells)]
     left = [column not in known and column != SIZE for column in table[0]]
     console = Console()
-    console.say_all(line.rstrip() for line in aligned(_padded(table, left), left=len(left)))
+    console.say_all(aligned(_padded(table, left), left=len(left)))
     whole = size_of(sum(run.size for run in found))
     console.say(f"{how_many(len(found), 'run')}, {whole}; scores are means, of arms of which no run diverged")
     return DONE

@@ -222,8 +222,7 @@ def _say(document: Document, folder: Path, console: Console) -> None:
     for table in tables(document):
         if table.key == "arms":
             width = 1 + table.columns.index("seeds")
-            for line in aligned([table.columns[:width], *(row[:width] for row in table.rows)], left=1):
-                console.say(line.rstrip())
+            console.say_all(aligned([table.columns[:width], *(row[:width] for row in table.rows)], left=1))
     console.say("")
     if document.stamp is not None:
         console.say(f"Stamp: register {document.stamp}")

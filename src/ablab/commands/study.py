@@ -221,7 +221,7 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
                 ", ".join(f"{states[state]} {state.value}" for state in State if states[state]),
             ]
         )
-    yield from (line.rstrip() for line in aligned(rows, left=4))
+    yield from aligned(rows, left=4)
     if any(row[1] == "?" for row in rows):
         yield "(check=true builds every arm, counts its parameters and times a step)"
 

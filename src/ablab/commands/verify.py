@@ -45,8 +45,7 @@ def verify(arguments: Sequence[str]) -> int:
         told = _selected(options, words, stamps, console)
     else:
         told = _register(Path(options.outputs), stamps, console)
-    for line in _in_all(told):
-        console.say(line)
+    console.say_all(_in_all(told))
     if options.format == "json":
         say_json(told)
     return DONE if told.holds else FAILED

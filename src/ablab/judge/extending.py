@@ -107,7 +107,7 @@ SETTLED = "\N{FULL BLOCK}"
 
 def claims_table(lines: Sequence[ClaimLine]) -> Iterator[str]:
     """Yield a row on each claim, and what the blocks of its path mean."""
-    yield from (row.rstrip() for row in aligned([COLUMNS, *map(_row, lines)], left=3))
+    yield from aligned([COLUMNS, *map(_row, lines)], left=3)
     yield f"(path: how near each look came to a boundary; {SETTLED} settled the claim)"
 
 

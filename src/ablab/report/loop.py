@@ -147,7 +147,7 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
         became = outcome_line(each, file.loop, measure, book.floors)
         rows.append([str(each.number), " ".join(each.words), each.because, became, str(len(each.seeds))])
     if state.proposals:
-        yield from (line.rstrip() for line in aligned(rows, left=4))
+        yield from aligned(rows, left=4)
     yield f"Stack: {_stack(book)}"
     yield f"Left: {left_words(state.left)}"
 
@@ -161,7 +161,7 @@ def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
         interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
         cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
         rows.append([*cells, "stands" if one.stands else "not shown"])
-    yield from (line.rstrip() for line in aligned(rows, left=1))
+    yield from aligned(rows, left=1)
     yield from map(_idle, told.idle)
 
 

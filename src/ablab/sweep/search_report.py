@@ -170,7 +170,7 @@ def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:
         chosen = [word.partition("=")[2] for word in trial.words]
         values = [o.written(value) for o, value in zip(trials.objectives, trial.values or (), strict=True)]
         rows.append([str(trial.number), *chosen, *values, trial.run_id or ""])
-    yield from (line.rstrip() for line in aligned(rows, left=0))
+    yield from aligned(rows, left=0)
     if len(shown) > MOST_ROWS:
         yield f"and {len(shown) - MOST_ROWS} more in {TRIALS}"
 
@@ -210,7 +210,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     chosen = ", ".join(settings.objectives)
     yield f"{search.name}: {settings.trials} trials ({settings.sampler}{rule}), chosen on validation by {chosen}"
     rows = [["key", "values"], *([key, _values(values)] for key, values in search.space.plain.items())]
-    yield from (line.rstrip() for line in aligned(rows, left=2))
+    yield from aligned(rows, left=2)
     yield ""
     trials, all_trials = _known(search)
     if trials is not None and any(trial.finished for trial in all_trials):
@@ -269,8 +269,7 @@ def show_search(search: SearchStudy, words: Sequence[str], console: Console, *, 
     if as_json:
         print(json.dumps(search_json(search), indent=1))  # noqa: T201
         return
-    for line in search_lines(search, words):
-        console.say(line)
+    console.say_all(search_lines(search, words))
 
 
 def _watch(search: SearchStudy, console: Console) -> None:

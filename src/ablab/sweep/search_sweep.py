@@ -103,8 +103,7 @@ class _SearchSweep:
         write_report(self.search, self.trials, all_trials, self.console.say if is_news else None)
         self.console.rich.print()
         closing = closing_lines(self.search, self.trials, all_trials, interrupted=not going)
-        for line in (*closing, *given_up_lines(self.board)):
-            self.console.say(line)
+        self.console.say_all((*closing, *given_up_lines(self.board)))
         if not going:
             return INTERRUPTED
         complete = sum(trial.outcome is not None for trial in all_trials) >= settings.trials

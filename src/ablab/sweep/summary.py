@@ -156,7 +156,7 @@ def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
         mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
         lines.append([f"{study.label_of(row.arm)}{mark}", *(cell(row) for cell in columns.values())])
     index.keep()
-    return [line.rstrip() for line in aligned(lines, left=1)]
+    return list(aligned(lines, left=1))
 
 
 def _remarks(row: SummaryRow) -> dict[str, int]:

@@ -289,13 +289,11 @@ def _report_words(study: Study) -> str:
 def _end(study: Study, board: Board, console: Console, policy: Policy, *, interrupted: bool) -> int:
     entries = board.entries
     console.rich.print()
-    for line in table_lines(study, entries):
-        console.say(line)
+    console.say_all(table_lines(study, entries))
     console.rich.print()
     console.rich.print(summary(list(entries.values())))
     failed = _failed(board)
-    for line in (*failure_lines(failed.values()), *given_up_lines(board)):
-        console.say(line)
+    console.say_all((*failure_lines(failed.values()), *given_up_lines(board)))
     if interrupted:
         line = "the same line without rerun=" if policy.rerun else "the same line"
         console.say(f"Stopped; {line}, typed again, continues from there")

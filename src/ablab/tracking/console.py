@@ -74,15 +74,13 @@ class Console:
         self.rich.print()
         if curve is not None:
             self.curve(task, curve)
-        for line in ["Next: the same line without smoke=true"] if smoke else task.next_lines(record):
-            self.say(line)
+        self.say_all(["Next: the same line without smoke=true"] if smoke else task.next_lines(record))
         self.say(f"Results: {folder.path}")
 
     def curve(self, task: Task, curve: Any) -> None:
         """Print a further curve as a table, and what there is to say of it."""
         table, left = task.curve_table(curve)
-        for line in (*aligned(table, left=left), *task.notes_on_curve(curve)):
-            self.say(line)
+        self.say_all((*aligned(table, left=left), *task.notes_on_curve(curve)))
         self.rich.print()
 
 

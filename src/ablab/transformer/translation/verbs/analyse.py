@@ -178,8 +178,7 @@ def draw_schedules(words: Sequence[str]) -> int:
     drawn = schedules(settings_of_translation(composed.config))
     folder = Path(composed.config.outputs) / "schedules"
     table, picture = (folder / f"{drawn.name}.{kind}" for kind in ("csv", "png"))
-    for line in (*drawn.titles, *drawn.notes):
-        console.say(line)
+    console.say_all((*drawn.titles, *drawn.notes))
     if table.exists() and picture.exists():
         console.say("these schedules were drawn before: nothing is drawn again")
     else:

@@ -43,8 +43,7 @@ def export(arguments: Sequence[str]) -> int:
 
         with console.counting_bar("translating with both", 2 * len(sources)) as bar:
             agreement = compare(model, tokenizers, folder, sources, bar.advance)
-        for line in agreement.lines():
-            console.say(line)
+        console.say_all(agreement.lines())
     elif options.check:
         console.say("Not compared with ours: the test sentences of its run are not in the store")
     console.say(f"Results: {folder}")

@@ -60,8 +60,7 @@ def prune(arguments: Sequence[str]) -> int:
         console.say(f"\n{planned.run_id}  {record.name}   {curve.test_name}")
         console.curve(planned.task, curve)
         place, lines = _save(planned, record, curve, options.save, console)
-        for line in lines:
-            console.say(line)
+        console.say_all(lines)
         saved = None if place is None else str(place)
         pruned.append(PrunedRun(run=planned.run_id, name=record.name, curve=curve, saved=saved))
     drawn = _draw(opened, curves, options, console)
