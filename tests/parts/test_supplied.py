@@ -11,6 +11,7 @@ from ablab.config.kinds import defaults_of
 from ablab.config.schema import part_groups
 from ablab.errors import UserError
 from ablab.tasks.plan import plan
+from ablab.tasks.registry import task_of_option
 from ablab.transformer.stages.models import build_model
 
 IN_THE_MODEL = {
@@ -117,6 +118,8 @@ def test_a_field_of_a_corpus_that_its_yaml_omits_has_the_default_of_its_class(st
     short, whole = (plan(compose([f"data={each}"])) for each in ("short", "whole"))
     assert short.composed.config.data == whole.composed.config.data
     assert (short.run_id, short.evaluation_id) == (whole.run_id, whole.evaluation_id)
+    task = task_of_option(short.config.task)
+    assert task.dataset(short) == (short.config.data.kind, short.recipe["data"])
     listed = "\n".join(listed_fields(typed_choices(["data=short"])))
     assert all(f"  {name}: {value}  # the part's own default" in listed for name, value in fields.items())
 

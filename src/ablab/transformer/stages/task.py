@@ -81,7 +81,7 @@ class TransformerTask(Task):
 
     def dataset(self, planned: Any) -> tuple[str, Mapping[str, Any]] | None:
         data = planned.recipe["data"]
-        return str(data["kind"]), data
+        return str(planned.config.data.kind), data
 
     def lacks_curve(self, planned: Any) -> bool:
         """Return whether a run should have a pruning curve with these pruning settings and has none.
