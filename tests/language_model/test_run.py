@@ -12,7 +12,12 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from ablab.commands.cli import main
+from ablab.config import compose
+from ablab.judge.evidence import check_comparable
+from ablab.judge.runs import ArmRun, ArmRuns
+from ablab.statistics.interval import NotTestable
 from ablab.store.run_folder import SELECTED, all_runs
+from ablab.tasks.plan import plan
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.scores import SCORES
 from ablab.transformer.pruning.saved_model import find_model
@@ -62,6 +67,28 @@ def test_an_evaluation_counts_and_tells_the_test_documents_that_were_trained_on(
         "train": {"of": 3, "pairs": 1, "sources": 1, "near": 1},
         "valid": {"of": 3, "pairs": 0, "sources": 0, "near": 1},
     }
+
+
+def test_arms_scored_on_other_texts_are_not_compared(store, tmp_path):
+    """Which has no references that would say so. A text under another name is the same one."""
+
+    def arm(name, *words):
+        said = typed(*store.words, *words)
+        assert said.code == 0, said.out
+        planned = plan(compose([*store.words, *words]))
+        found = ArmRun.read(planned.folder, planned.evaluation_id)
+        assert found.evaluation is not None
+        return ArmRuns(name, [found])
+
+    for name, seed in (("one", 5), ("same", 5), ("other", 6)):
+        (tmp_path / f"{name}.txt").write_text(text(12, seed))
+    one, same, other = (arm(name, f"data.test={tmp_path / name}.txt") for name in ("one", "same", "other"))
+    fewer = arm("fewer", f"data.test={tmp_path / 'one.txt'}", "data.test_documents=5")
+    assert one.runs[0].evaluation.test_name != same.runs[0].evaluation.test_name
+    check_comparable(one, same)
+    for unlike in (other, fewer):
+        with pytest.raises(NotTestable, match="test texts differ between one and"):
+            check_comparable(one, unlike)
 
 
 def test_scores_are_those_of_the_items_which_are_documents(store):

@@ -6,6 +6,7 @@ from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.errors import UserError
 from ablab.tasks.plan import plan
+from ablab.tasks.registry import task_named
 from tests.language_model.models import composed
 
 PLAIN = ("task=language_model", "training.max_steps=8")
@@ -126,3 +127,27 @@ def test_a_score_of_translation_is_no_metric_of_its_studies(where, tmp_path, mon
     told = capsys.readouterr().err
     assert "no score of task=language_model; allowed: test_bits_per_byte" in told
     assert told.count("\n") == 1
+
+
+def test_scores_of_the_other_side_or_of_other_letters_are_those_of_another_text():
+    """Of sentence pairs, whose digest is that of both sides as they are; nothing can be compared instead."""
+    scores = task_named("language_model").scores
+    side, letters = (
+        {"data.tokenizer": "char", "data.side": "src"},
+        {"data.tokenizer": "char", "data.side": "tgt", "data.lowercase": True},
+    )
+    usual, pieces = {"data.tokenizer": "char", "data.side": "tgt"}, {"data.tokenizer": "byte", "data.side": "tgt"}
+    for name, score in scores.items():
+        assert score.unlike([usual, usual]) is None
+        for other, what in ((side, "data.side src, tgt"), (letters, "data.lowercase null, true")):
+            assert score.unlike([other, usual]) == f"{score.title} is that of a text, and the texts differ ({what})"
+        told = score.unlike([usual, pieces])
+        if "bits_per_byte" in name:
+            assert told is None
+        else:
+            assert told == (
+                f"{score.title} is per token, and the vocabularies differ (data.tokenizer char, byte); "
+                "bits per byte can be compared"
+            )
+    bytes_of_both = [{**pieces, "data.side": each} for each in ("src", "tgt")]
+    assert "texts differ" in scores["valid_loss"].unlike(bytes_of_both)

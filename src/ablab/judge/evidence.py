@@ -144,7 +144,7 @@ def check_comparable(arm: ArmRuns, baseline: ArmRuns, measure: Measure | None = 
 
     measure: in which they are compared; None where it does not matter.
     """
-    for what in ("references", "signatures", "data.digest", "corpora"):
+    for what in ("references", "test texts", "signatures", "data.digest", "corpora"):
         values = _identities(arm, what) | _identities(baseline, what)
         if len(values) > 1:
             raise NotTestable(
@@ -209,6 +209,9 @@ def _identity(run: ArmRun, what: str) -> str | None:
         return run.recipe.get("corpus")
     if run.evaluation is None:
         return None
+    if what == "test texts":  # of a task that has no references, by all that decides them but their name
+        text = None if run.evaluation.references else run.evaluation.settings.get("test")
+        return str(sorted((key, value) for key, value in text.items() if key != "name")) if text else None
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
 
 

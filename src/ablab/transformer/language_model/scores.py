@@ -1,7 +1,7 @@
 """The scores of a language model's run, and what they depend on."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -89,6 +89,35 @@ SCORES: Mapping[str, Score] = {
     **{f"valid_{key}": _validated(score) for key, score in TESTED.items()},
 }
 """Scores of quality, by their names in experiment files."""
+
+
+def _text(recipe: Recipe) -> Mapping[str, Any]:
+    """Return what of sentence pairs is read, which their digest, that of both sides as they are, does not say."""
+    return {key: recipe.get(key) for key in ("data.side", "data.lowercase")}
+
+
+OF_A_TEXT = Scale("is that of a text, and the texts differ", _text)
+
+
+@dataclass(frozen=True)
+class OfAText(Scale):
+    """A scale of one text: of another, nothing can be compared instead."""
+
+    def unlike(self, title: str, recipes: Iterable[Recipe]) -> str | None:
+        given = list(recipes)
+        known = [{key: one.get(key) for other in given for key in other} for one in given]  # what one lacks differs
+        return OF_A_TEXT.unlike(title, known) or super().unlike(title, known)
+
+
+def _of_a_text(score: Score) -> Score:
+    if (own := score.scale) is None:
+        return replace(score, scale=OF_A_TEXT)
+    scale = OfAText(own.reason, lambda recipe: {**_text(recipe), **own.settings(recipe)}, own.instead)
+    return replace(score, scale=scale)
+
+
+COMPARED: Mapping[str, Score] = {name: _of_a_text(score) for name, score in SCORES.items()}
+"""The same, with what runs must share to be compared by them."""
 
 COSTS: Mapping[str, Score] = {
     "training_speed": Score("training speed", "tokens/s", 0, True, "training", "tokens_per_second"),

@@ -26,7 +26,7 @@ from ablab.transformer.language_model.schema import (
     evaluation,
     recipe,
 )
-from ablab.transformer.language_model.scores import COSTS, SCORES, VALID_BITS, VALID_LOSS, chosen_by
+from ablab.transformer.language_model.scores import COMPARED, COSTS, VALID_BITS, VALID_LOSS, chosen_by
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.pruning.saved_model import of_run
@@ -43,7 +43,7 @@ class LanguageModelling(TransformerTask):
     """A run trains a model on text, selects its weights on validation, and measures how they predict a test text."""
 
     name: ClassVar[str] = NAME
-    scores: Scores = SCORES
+    scores: Scores = COMPARED
     costs: ClassVar[Scores] = COSTS
     primary: str = "test_bits_per_byte"
     loss: str = VALID_LOSS
@@ -57,7 +57,7 @@ class LanguageModelling(TransformerTask):
     )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
     bounds: Mapping[str, tuple[float, float]] = {
-        **dict.fromkeys((*SCORES, *COSTS), (0.0, inf)),
+        **dict.fromkeys((*COMPARED, *COSTS), (0.0, inf)),
         **dict.fromkeys(("test_perplexity", "valid_perplexity"), (1.0, inf)),
         **dict.fromkeys(("test_accuracy", "valid_accuracy"), (0.0, 100.0)),
     }
