@@ -22,6 +22,7 @@ from ablab.transformer.data.documents.tokenizers import (
 )
 from ablab.transformer.data.normalization import IDENTITY
 from ablab.transformer.data.vocabulary import TrainingTask, train_on_counts, write_counts
+from ablab.transformer.language_model.verbs.generate import continuation
 
 TEXT = "The quick brown fox jumps over the lazy dog.\nIt was the best of times, it was the worst of times.\n" * 3
 
@@ -87,6 +88,20 @@ def test_every_text_comes_back(name, tokenizers, text):
     assert tokenizer.decode(ids.tolist()) == text
     assert tokenizer.decode([*ids.tolist(), tokenizer.end]) == text
     assert tokenizer.unknown_in(ids) == 0
+
+
+@pytest.mark.parametrize("name", ["byte", "bpe", "unigram", "tokenizers", "tiktoken"])
+@pytest.mark.parametrize("text", [TEXT, "the old cat sees\na bird\n\nand  a tree"])
+def test_a_continuation_is_what_comes_after_its_prompt(name, text, tokenizers):
+    """Wherever the tokens of a text begin with those of a part of it."""
+    tokenizer = tokenizers[name]
+    ids, joins = tokenizer.encode(text).tolist(), 0
+    for cut in range(len(text) + 1):
+        prompt = tokenizer.encode(text[:cut]).tolist()
+        if ids[: len(prompt)] == prompt:
+            assert continuation(tokenizer, prompt, ids[len(prompt) :]) == text[cut:]
+            joins += 1
+    assert joins > text.count(" ") / 2
 
 
 @settings(max_examples=30)

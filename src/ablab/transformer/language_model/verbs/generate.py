@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from ablab.store.records import Strict
 from ablab.tasks.verbs import Options, Outputs, TextOrJson, read_words, say_json
 from ablab.transformer.language_model.schema import NAME
 from ablab.transformer.pruning.saved_model import find_model
+
+if TYPE_CHECKING:
+    from ablab.transformer.data.documents.tokenizers import TextTokenizer
 
 
 class GenerateOptions(Options):
@@ -72,9 +75,10 @@ def generate(arguments: Sequence[str]) -> int:
 
     saved = find_model(options.run, Path(options.outputs), task=NAME)
     model, tokenizer = load_language_model(saved, device_of(options.device))
+    prompt = tokenizer.encode(options.prompt).tolist()
     found = continuations(
         model,
-        [tokenizer.end, *tokenizer.encode(options.prompt).tolist()],
+        [tokenizer.end, *prompt],
         tokenizer.end,
         saved.architecture.model.context,
         samples=options.samples,
@@ -83,9 +87,14 @@ def generate(arguments: Sequence[str]) -> int:
         top_p=options.top_p,
         seed=options.seed,
     )
-    texts = [tokenizer.decode(ids) for ids in found]
+    texts = [continuation(tokenizer, prompt, ids) for ids in found]
     if options.format == "json":
         say_json(Generated(run=saved.name, prompt=options.prompt, continuations=texts))
     else:
         sys.stdout.write("\n----\n".join(f"{options.prompt}{text}" for text in texts) + "\n")
     return 0
+
+
+def continuation(tokenizer: "TextTokenizer", prompt: Sequence[int], ids: Sequence[int]) -> str:
+    """Return the text of tokens that continue others: at the beginning of a line, a piece has no space before it."""
+    return tokenizer.decode([*prompt, *ids]).removeprefix(tokenizer.decode(prompt))
