@@ -21,6 +21,8 @@ OPTION = "_target_: parts.DyT\nalpha: 0.5\n"
         ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
         ({"norm/dyt": OPTION.replace("0.5", "-1")}, "norm.alpha=-1: allowed: greater than 0"),
         ({"norm/dyt": "_target_: parts.Absent\n"}, "there is no parts_.*Absent"),
+        ({"norm/dyt": "norm:\n  _target_: parts.DyT\n"}, "norm: a section, in a file of the fields of norm; allowed"),
+        ({"norm/dyt": "# mine\n# @package _global_\nnorm: {alpha: 1}\n"}, "allowed: .* as the first line"),
         ({"norm/dyt": "_target_: [\n"}, "conf/norm/dyt.yaml: not readable as YAML"),
         ({"norm/dyt": "_target_: parts.Untyped\n"}, "alpha has no type; allowed: a type such as float"),
         ({"norm/dyt": "_target_: parts.Bare\n"}, "norm.alpha: missing; the YAML file must set it"),

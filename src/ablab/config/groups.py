@@ -91,6 +91,11 @@ def option_values(group: str, option: str) -> dict[str, Any]:
         content = _read(path)
         content.pop("defaults", None)
         own = content.get(group, {} if _is_global(path) else content)
+        if group in content and not _is_global(path):
+            raise UserError(
+                f"{path}: {group}: a section, in a file of the fields of {group}; allowed: the fields alone, or "
+                "# @package _global_ as the first line"
+            )
         if not isinstance(own, dict):
             raise UserError(
                 f"{path}: {group}: no fields; allowed: {TARGET}: <module>.<class>, and values of its fields"
