@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
@@ -50,6 +51,17 @@ def test_a_list_fits_80_columns(place, capsys, monkeypatch):
     assert main(["ls"]) == 0
     table = capsys.readouterr().out.splitlines()[:5]
     assert all(len(line) <= 80 for line in table)
+
+
+def test_a_run_that_no_study_planned_and_that_never_ended_is_no_baseline(place, ids, capsys):
+    """Its differences from the defaults are unknown; those of the first arm are none."""
+    shutil.rmtree(place / "outputs" / "studies")
+    main(["ls", "columns=id,name,state,seed"])
+    names = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:5])
+    assert (names[ids[0]], names[ids[3]]) == ("baseline", "unnamed")
+    main(["ls", "by=arm", "format=csv"])
+    rows = {row["arm"]: row["runs"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert (rows["baseline"], rows["unnamed"]) == ("2", "1")
 
 
 def test_a_damaged_run_is_a_marked_row(place, ids, capsys):

@@ -207,7 +207,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
             seed = f",s{one.seed}" if "seed" in columns else ""
             own = f"{one.study}: {one.label}" if len(studies) > 1 else one.label
             said = own if one.arm is not None else label(names.of(one.name).removesuffix(seed))
-            row[columns.index("name")] = one.damage or said or "baseline"
+            row[columns.index("name")] = one.damage or said or _of_defaults(one.name)
     width = shutil.get_terminal_size().columns
     table = _fitted([columns, *rows], width, [c for c in columns if c in known]) if is_free else [columns, *rows]
     numbers = {"seed", *known}
@@ -216,6 +216,11 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
     if names.shared:
         console.say(f"all have: {', '.join(names.shared)}")
     console.say_all(_notes(listed, runs))
+
+
+def _of_defaults(name: str) -> str:
+    """Return what a run without differences from the defaults is called: those of one that never ended are unknown."""
+    return "baseline" if name else "unnamed"
 
 
 def _cell(score: Score | None, column: str, value: object) -> str:
@@ -239,7 +244,8 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
         return DONE
     arms: dict[tuple[str, str], list[Run]] = {}
     for run in found:
-        arms.setdefault(("", run.label) if run.arm is None else run.arm[:2], []).append(run)
+        own = run.label or _of_defaults(run.name)
+        arms.setdefault(("", own) if run.arm is None else run.arm[:2], []).append(run)
     scores = _scores_of(found)
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]
@@ -268,7 +274,7 @@ def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str
     values = {name: [run.scores[name] for run in kept if name in run.scores] for name in scores}
     return {
         "study": study or "-",
-        "arm": runs[0].label or "baseline",
+        "arm": runs[0].label or _of_defaults(runs[0].name),
         "runs": ", ".join(f"{count} {state}" for state, count in states.items()),
         **{name: sum(found) / len(found) if found else None for name, found in values.items()},
         "ended": max((run.record.ended for run in runs if run.damage is None and run.record), default=None),
