@@ -256,6 +256,23 @@ def test_export_is_read_by_transformers(store, capsys, tmp_path):
     assert said(capsys, *words, "format=gpt2")[0] == 2  # the folder is not empty
 
 
+def test_a_pruned_model_is_exported_too(store, capsys):
+    assert said(capsys, "prune", f"run={store.first}", f"outputs={store.outputs}", "save=2")[0] == 0
+    (small,) = store.run.pruned.glob("decoder-*")
+    words = ("export", f"run={small}", f"outputs={store.outputs}")
+    code, told = said(capsys, *words)
+    assert code == 2
+    assert told.err == f"error: format: missing; {small} is a model of task=language_model; allowed: gpt2, llama\n"
+    code, told = said(capsys, *words, "format=gpt2")
+    assert code == 0, told.err
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(small / "exports" / "gpt2").eval()
+    model, tokenizer = opened(small, store.outputs)
+    text = torch.tensor([[tokenizer.end, *b"the old cat sees"]])
+    with torch.inference_mode():
+        assert_close(theirs(text).logits, model.logits(model(text)), rtol=1e-4, atol=1e-4)
+    assert len(model.decoder.layers) == 2
+
+
 @pytest.mark.parametrize(
     "verb",
     [("translate",), ("analyse", "attention=cross"), ("export", "format=ctranslate2"), ("export",)],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ablab.config import Composed
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.store.finished import FinishedRun
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Scores
@@ -29,7 +28,7 @@ from ablab.transformer.language_model.schema import (
 from ablab.transformer.language_model.scores import COMPARED, COSTS, VALID_BITS, VALID_LOSS, chosen_by
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
-from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.asked import Wanted
 from ablab.transformer.stages.task import TransformerTask
 
@@ -84,13 +83,12 @@ class LanguageModelling(TransformerTask):
     chosen_by = staticmethod(chosen_by)
     analyses = staticmethod(wanted)
 
-    def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
+    def export(self, saved: SavedModel, layout: str, folder: Path) -> None:
         from ablab.transformer.data.documents.tokenizers import save_tokenizer
         from ablab.transformer.export.transformers_layouts import to_transformers
         from ablab.transformer.language_model.build import load_language_model
         from ablab.transformer.stages.models import device_of  # torch from here on
 
-        saved = of_run(run.folder, run.record, NAME)
         model, tokenizer = load_language_model(saved, device_of("cpu"))
         to_transformers(model, layout, saved.architecture.model.context, tokenizer.end, folder)
         save_tokenizer(folder, tokenizer)

@@ -38,8 +38,8 @@ class TransformerTask(Task):
     small: ClassVar[tuple[str, ...]]
     layouts: ClassVar[tuple[str, ...]] = ()
 
-    def export(self, run: FinishedRun, layout: str, folder: Path) -> None:
-        """Write the selected weights in one of `layouts`, those of other libraries."""
+    def export(self, saved: SavedModel, layout: str, folder: Path) -> None:
+        """Write a model in one of `layouts`, those of other libraries."""
         raise NotImplementedError
 
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator[Any]:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from ablab.config.schema import DEFAULT
 from ablab.errors import UserError
-from ablab.store.finished import FinishedRun, open_run
+from ablab.files import read_json
+from ablab.store.finished import open_run
 from ablab.store.run_folder import CARD, RunFolder
 from ablab.store.shared import stored_text
 from ablab.tasks.registry import task_named
+from ablab.tasks.task import Task
 from ablab.tasks.verbs import read_words
 from ablab.tracking.console import Console
 from ablab.transformer.pruning.saved_model import SavedModel, find_model
@@ -19,8 +21,8 @@ from ablab.transformer.translation.verbs.options import ExportOptions
 def export(arguments: Sequence[str]) -> int:
     """Convert the model, translate test sentences with both engines, and report how many differ."""
     options = read_words(ExportOptions, arguments)
-    if (run := _of_other_task(options)) is not None:
-        return _in_a_layout(options, run)
+    if (task := task_named(_task_of(options))).name != DEFAULT:
+        return _in_a_layout(options, task)
     saved = find_model(options.run, Path(options.outputs))
     chosen = options.format or FORMAT
     if chosen != FORMAT:
@@ -54,33 +56,34 @@ FORMAT = "ctranslate2"
 """The format of models of translation."""
 
 
-def _of_other_task(options: ExportOptions) -> FinishedRun | None:
-    """Return the run, if it is one of another task; None for one of translation, and for a pruned model."""
-    if (Path(options.run) / CARD).exists():
-        return None
-    run = open_run(options.run, Path(options.outputs), selected=True)
-    return None if run.record.task == DEFAULT else run
+def _task_of(options: ExportOptions) -> str:
+    """Return the name of the task of a run, or of a pruned model, which its card has."""
+    folder = Path(options.run)
+    if not (folder / CARD).exists():
+        return open_run(options.run, Path(options.outputs), selected=True).record.task
+    card = read_json(folder / CARD)
+    recipe = card.get("recipe") if isinstance(card, dict) else None
+    return str(recipe.get("task", {}).get("kind", DEFAULT)) if isinstance(recipe, dict) else DEFAULT
 
 
-def _in_a_layout(options: ExportOptions, run: FinishedRun) -> int:
+def _in_a_layout(options: ExportOptions, task: Task) -> int:
     """Write the model in a layout of another library."""
-    task = task_named(run.record.task)
     layouts = task.layouts if isinstance(task, TransformerTask) else ()
     if options.format not in layouts:
         allowed = ", ".join(layouts) or f"runs of task={DEFAULT}"
-        raise UserError(
-            f"format={options.format or 'null'}: {run.run_id} is a run of task={task.name}; allowed: {allowed}"
-        )
+        given = "format: missing" if options.format is None else f"format={options.format}"
+        raise UserError(f"{given}; {options.run} is a model of task={task.name}; allowed: {allowed}")
     for key in sorted(options.model_fields_set & {"quantization", "check"}):
         raise UserError(f"{key}={getattr(options, key)} has no effect with format={options.format}; allowed: {FORMAT}")
-    folder = Path(options.folder or run.folder.path / "exports" / str(options.format))
+    saved = find_model(options.run, Path(options.outputs), task=task.name)
+    folder = Path(options.folder or _home(saved) / "exports" / str(options.format))
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder}: exists; say a new folder, or remove it")
     assert isinstance(task, TransformerTask)
-    task.export(run, str(options.format), folder)
+    task.export(saved, str(options.format), folder)
     console = Console()
     megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    console.say(f"{run.run_id} as {options.format}: {megabytes:.1f} MB")
+    console.say(f"{saved.name} as {options.format}: {megabytes:.1f} MB")
     console.say(f"Next: transformers.AutoModelForCausalLM.from_pretrained('{folder}')")
     console.say(f"Results: {folder}")
     return 0
