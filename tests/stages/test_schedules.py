@@ -21,9 +21,11 @@ STEPS = ("training.max_steps=60", "schedule.warmup_steps=20")
 
 
 @pytest.mark.parametrize("drophead", groups()["drophead"])
-@pytest.mark.parametrize("schedule", ["noam", "cosine"])
-def test_each_step_has_the_rates_of_training(schedule, drophead):
-    config = compose((f"schedule={schedule}", f"drophead={drophead}", *STEPS)).config
+@pytest.mark.parametrize(
+    ("schedule", "task"), [("noam", "translation"), ("cosine", "translation"), ("wsd", "language_model")]
+)
+def test_each_step_has_the_rates_of_training(schedule, task, drophead):
+    config = compose((f"task={task}", f"schedule={schedule}", f"drophead={drophead}", *STEPS)).config
     objective = build_objective(config, TrainingState())
     found = list(schedules(config).rows())
     assert [step for step, _, _ in found] == list(range(1, 61))
@@ -39,6 +41,12 @@ def test_plateaus_are_the_rate_of_training_until_validation_stalls(schedule):
     objective = build_objective(config, TrainingState())
     assert [rate for _, rate, _ in found.rows()] == [objective.learning_rate(step) for step in range(1, 601)]
     assert "depends on validation" in found.notes[0]
+
+
+def test_a_place_is_one_of_the_stacks_that_there_are(monkeypatch):
+    """A language model has one, and no encoder."""
+    for task, stack in (("translation", "encoder"), ("language_model", "decoder")):
+        assert drawn._place(compose((f"task={task}",)).config)["stack"] == stack
 
 
 def test_a_long_training_has_its_last_step(monkeypatch):

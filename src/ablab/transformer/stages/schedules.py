@@ -14,7 +14,7 @@ from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from ablab.files import COLOURS, folder_name, json_digest, write_picture, write_text
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.training import TransformerConfig
 
 Rate = Callable[[int], float]
 """A function from the optimiser step, from 1, to a rate."""
@@ -26,8 +26,9 @@ MOST_ROWS = 100_000
 """Maximum rows of the table: of longer trainings evenly spaced steps, the last one included."""
 
 
-PLACE = {"stack": "encoder", "layer": 1, "sublayer": "self_attention"}
-"""The place for which a DropHead rate is drawn that asks for one."""
+def _place(config: TransformerConfig) -> dict[str, Any]:
+    """Return the place for which a DropHead rate is drawn that asks for one: of the first stack."""
+    return {"stack": next(iter(config.layers)), "layer": 1, "sublayer": "self_attention"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Schedules:
             yield step, self.learning_rate(step), self.drophead(step)
 
 
-def schedules(config: TranslationConfig) -> Schedules:
+def schedules(config: TransformerConfig) -> Schedules:
     """Return both schedules from step 1 to `training.max_steps`; UserError without that."""
     last = _last_step(config)
     facts = {**config.model.sizes, "peak": config.peak_rate, "total": last}
@@ -74,14 +75,14 @@ def schedules(config: TranslationConfig) -> Schedules:
         {**settings, "codes": codes},
         range(1, last + 1, -(-last // MOST_ROWS)),
         (lambda step: float(schedule.rate(step, []))) if by_validation else schedule,
-        construct(chosen_part(config.drophead), {**facts, **PLACE, **config.drophead.own}),
+        construct(chosen_part(config.drophead), {**facts, **_place(config), **config.drophead.own}),
         (_said("Learning rate", learning), _said("DropHead", dropping)),
         list(_notes(config, by_validation=by_validation)),
         by_validation,
     )
 
 
-def _last_step(config: TranslationConfig) -> int:
+def _last_step(config: TransformerConfig) -> int:
     last = config.training.max_steps
     if last is None:
         raise UserError("training.max_steps=null: schedules are drawn up to a last step; allowed: a number of steps")
@@ -94,7 +95,7 @@ def _said(what: str, settings: Mapping[str, Any]) -> str:
     return f"{what}: {kind[1]}" + (f" ({named})" if named else "")
 
 
-def _notes(config: TranslationConfig, *, by_validation: bool) -> Iterator[str]:
+def _notes(config: TransformerConfig, *, by_validation: bool) -> Iterator[str]:
     if by_validation:
         decay = config.schedule.own.get("decay")
         stalls = "" if decay is None else f"; it is multiplied by {decay:g} at each stall"
@@ -102,8 +103,10 @@ def _notes(config: TranslationConfig, *, by_validation: bool) -> Iterator[str]:
             f"schedule={config.schedule.kind}: this is the rate until validation first stalls{stalls}, so the rest "
             "depends on validation"
         )
-    if chosen_part(config.drophead).signature.parameters.keys() & PLACE.keys():
-        yield f"drophead={config.drophead.kind}: it differs by place; drawn for the encoder's first self-attention"
+    place = _place(config)
+    if chosen_part(config.drophead).signature.parameters.keys() & place.keys():
+        where = f"the {place['stack']}'s first self-attention"
+        yield f"drophead={config.drophead.kind}: it differs by place; drawn for {where}"
     training = config.training
     ends = [f"training.{name}" for name in ("max_epochs", "max_minutes", "patience") if getattr(training, name)]
     if ends:

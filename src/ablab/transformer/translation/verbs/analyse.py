@@ -20,7 +20,7 @@ from ablab.tasks.plan import PlannedRun, reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import program
 from ablab.tracking.console import Console
-from ablab.transformer.config.schema import settings_of_translation
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.stages.asked import Asked, Wanted, missing
 from ablab.transformer.stages.task import task_of_models
 from ablab.transformer.translation.verbs.options import AnalyseOptions
@@ -175,7 +175,11 @@ def draw_schedules(words: Sequence[str]) -> int:
 
     composed = compose(words)
     console = Console()
-    drawn = schedules(settings_of_translation(composed.config))
+    if not isinstance(composed.config, TransformerConfig):
+        raise UserError(
+            f"task={composed.config.task.kind}: no schedule to draw; allowed: a task that trains a Transformer"
+        )
+    drawn = schedules(composed.config)
     folder = Path(composed.config.outputs) / "schedules"
     table, picture = (folder / f"{drawn.name}.{kind}" for kind in ("csv", "png"))
     console.say_all((*drawn.titles, *drawn.notes))
