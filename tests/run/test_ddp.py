@@ -272,6 +272,6 @@ def test_torchrun_must_have_started_as_many_processes_as_devices(torchrun, tmp_p
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")
     said = (tmp_path / "errors").read_text()
-    assert said.count("error: trainer.devices=4: torchrun's WORLD_SIZE is 2; allowed: 2\n") == 1
+    assert said.count("error: trainer.devices=4: torchrun's WORLD_SIZE is 2; allowed: 2; where") == 1
     assert "rank      : 0 " in said.split("Root Cause")[1]
     assert not (tmp_path / "runs").exists()

@@ -16,6 +16,7 @@ from ablab.tasks.plan import reopened
 from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.pruning.saved_model import of_run
+from ablab.transformer.stages import inside
 from ablab.transformer.stages.models import load_model
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.translation import analyse as look
@@ -188,7 +189,7 @@ def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_ch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(look, "importance", interrupted)
+        patch.setattr(inside, "importance", interrupted)
         assert analyse(outputs, *words).code == 130
     assert sorted(comparable_artefacts(run.artefacts)) == sorted([*EVERY, "scalenorm_g"])
     kept = {path.name: path.stat().st_mtime_ns for path in run.artefacts.glob("*.json")}
