@@ -266,7 +266,6 @@ def test_a_process_of_torchrun_that_is_killed_ends_all(victim, torchrun, tmp_pat
     assert said.count("error: one of 2 devices was lost: ") == said.count("the same line continues the run") == victim
 
 
-@pytest.mark.slow
 def test_torchrun_must_have_started_as_many_processes_as_devices(torchrun, tmp_path):
     process = torchrun("trainer.devices=4")
     out, _ = process.communicate(timeout=60)

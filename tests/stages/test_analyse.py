@@ -180,7 +180,6 @@ def test_a_changed_test_text_is_refused_as_no_map_of_it_would_be_of_what_was_tra
     assert f"is not the test text that {scalenorm(outputs).run_id} translated" in told
 
 
-@pytest.mark.slow
 def test_an_interruption_loses_one_artefact_and_other_settings_only_what_they_change(outputs, monkeypatch):
     run = scalenorm(outputs)
     words = (f"run={run.run_id}", "heads=true", "sentences=2")
