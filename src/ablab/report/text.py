@@ -1,7 +1,5 @@
 """The report in formats that other programs read: Markdown and CSV."""
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +12,7 @@ from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
 from ablab.report.tables import OTHERWISE, next_metric, tables
-from ablab.text import counted, how_many
+from ablab.text import counted, csv_text, how_many
 
 
 def markdown(document: Document) -> str:
@@ -63,13 +61,10 @@ def comma_separated(document: Document, table: ReportTable) -> str:
     """Return one table as CSV, its figures as plain numbers; each row ends with the notes of the report, and with what
     vouches for its figures.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     ends = [("report says", "; ".join(document.notes)), ("register", document.origin or document.stamp or "")]
     rows = [[*row, *ends] for row in table.data]
-    writer.writerow(_plain(name) for name, _ in rows[0])
-    writer.writerows([_plain(cell) for _, cell in row] for row in rows)
-    return text.getvalue()
+    head = [_plain(name) for name, _ in rows[0]]
+    return csv_text([head, *([_plain(cell) for _, cell in row] for row in rows)])
 
 
 def _plain(cell: Any) -> Any:

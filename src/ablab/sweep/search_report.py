@@ -1,7 +1,5 @@
 """What a search has found so far: tables, lines, files and data of its trials. Starts nothing."""
 
-import csv
-import io
 import json
 import shlex
 import time
@@ -23,7 +21,7 @@ from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.launchers.jobs import View
 from ablab.sweep.plots import draw_front, draw_history
-from ablab.text import aligned, program
+from ablab.text import aligned, csv_text, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import opened
 
@@ -58,9 +56,7 @@ def write_report(
     `say`: is told what keeps W&B from taking it; None: nothing is sent.
     """
     columns, rows = _columns(trials), [_row(trials, trial, all_trials) for trial in all_trials]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-    write_text(search.folder / TRIALS, text.getvalue())
+    write_text(search.folder / TRIALS, csv_text([columns, *rows]))
     write_json(search.folder / REPORT, _content(search, trials, all_trials))
     picture = {1: ("history", draw_history), 2: ("pareto", draw_front)}.get(len(trials.names))
     drawn = None

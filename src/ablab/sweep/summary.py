@@ -1,7 +1,5 @@
 """The comparison that ends a study: a table with missing runs marked, pictures, and a W&B run of its own."""
 
-import csv
-import io
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +18,7 @@ from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
-from ablab.text import aligned, duration
+from ablab.text import aligned, csv_text, duration
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 
@@ -207,9 +205,7 @@ def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
 
 
 def _as_csv(study: Study, rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([list(figures(study.task)), *rows])
-    return text.getvalue()
+    return csv_text([figures(study.task), *rows])
 
 
 def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str], None]) -> None:

@@ -1,7 +1,5 @@
 """MLflow: a run's parameters, metrics and artifacts in a file store beside the runs, or wherever an address says."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -21,6 +19,7 @@ from ablab.errors import UserError
 from ablab.files import json_digest
 from ablab.files.disk import lock_at
 from ablab.store.run_folder import RunFolder
+from ablab.text import csv_text
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import STUDIES
 from ablab.tracking.tracker import RunCard, Tracker
@@ -98,9 +97,7 @@ class MLflow(Tracker):
         self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
     ) -> None:
         """Store a table as CSV."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([columns, *rows])
-        self._client.log_text(self._id, text.getvalue(), _file(key, step, of, ".csv"))
+        self._client.log_text(self._id, csv_text([columns, *rows]), _file(key, step, of, ".csv"))
 
     def picture(self, step: int, key: str, path: Path, caption: str, *, of: str = "") -> None:
         place = Path(_file(key, step, of, path.suffix))

@@ -3,8 +3,6 @@
 One table and one picture of all strategies under one test set and search.
 """
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve, Point
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.identity import distinct
+from ablab.text import csv_text
 from ablab.transformer.pruning.plot import HEADS, Line, draw, lines_of, quality_at, remaining
 
 DIGITS = {"loss": 5}
@@ -144,11 +143,8 @@ def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:
 
 def write_csv(path: Path, table: Sequence[Mapping[str, Any]]) -> None:
     """Write a header and a row per point."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    write_text(path, text.getvalue())
+    columns = list(table[0])
+    write_text(path, csv_text([columns, *([row[column] for column in columns] for row in table)]))
 
 
 def tested(curve: Curve) -> str:
