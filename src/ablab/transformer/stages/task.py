@@ -38,6 +38,11 @@ class TransformerTask(Task):
     small: ClassVar[tuple[str, ...]]
     layouts: ClassVar[tuple[str, ...]] = ()
 
+    origin = staticmethod(origin_of)
+    check_measured = staticmethod(check_measured)
+    curve_table = staticmethod(curve_table)
+    notes_on_curve = staticmethod(notes_on_curve)
+
     def export(self, saved: SavedModel, layout: str, folder: Path) -> None:
         """Write a model in one of `layouts`, those of other libraries."""
         raise NotImplementedError
@@ -63,9 +68,6 @@ class TransformerTask(Task):
             return ["Next: a smaller optim.lr, a longer schedule.warmup_steps, or norm=pre"]
         again = "      the same line with seed=2, or with another norm= layerdrop= drophead="
         return [f"Next: {self.line_for(record.run_id)}", again]
-
-    def origin(self, config: TransformerConfig) -> SavedModel | None:
-        return origin_of(config)
 
     def first_and_last_step(self, config: TransformerConfig) -> tuple[int | None, int | None]:
         return config.training.valid_every, config.training.max_steps
@@ -100,15 +102,6 @@ class TransformerTask(Task):
 
     def may_judge_by(self, curve: Curve, planned: Any) -> bool:
         return not removes_heads(planned.config.pruning) or curve.curve_id == planned.curve_id
-
-    def check_measured(self, claim: Any, planned: Any) -> None:
-        check_measured(claim, planned)
-
-    def curve_table(self, curve: Curve) -> tuple[Sequence[Sequence[str]], int]:
-        return curve_table(curve)
-
-    def notes_on_curve(self, curve: Curve) -> Sequence[str]:
-        return notes_on_curve(curve)
 
     def train(self, work: "Work", callbacks: "Callbacks", stops: Stops | None = None) -> Record | None:
         from ablab.transformer.stages.train import train
