@@ -167,7 +167,7 @@ def test_an_interrupted_curve_goes_on_where_it_was(deep, monkeypatch):
 
     words = ("pruning=search", "pruning.what=heads", "pruning.heads=[10]", "save=none")
     with monkeypatch.context() as patch:
-        patch.setattr(prune_curve, "sentences_per_second", until_the_race)
+        patch.setattr(prune_curve.TranslationBench, "timing", until_the_race)
         assert pruned(deep, *words).code == 130
     for owner, name in ((Evaluator, "evaluate"), (Validator, "loss"), (Validator, "bleu")):
         monkeypatch.setattr(owner, name, never)

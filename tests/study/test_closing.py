@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from ablab.config.labels import label
 from ablab.store.run_folder import all_runs
 from tests.study.test_sweep import started
 from tests.tracking.seen import Seen
@@ -29,7 +30,7 @@ def test_the_table_on_disk_is_the_one_on_the_screen(ended):
     assert set(rows) == {"norm=pre", "norm=post"}
     for arm, row in rows.items():
         assert row["seeds"] == "2"
-        line = next(line for line in out.splitlines() if line.startswith(f"{arm} ") and "±" in line)
+        line = next(line for line in out.splitlines() if line.startswith(f"{label(arm)} ") and "±" in line)
         for key in ("test_bleu", "test_bleu_sd", "test_chrf"):
             assert f"{float(row[key]):.2f}" in line
         assert f"{int(row['parameters']):,}" in line
@@ -51,4 +52,4 @@ def test_wandb_has_the_comparison_in_the_group_of_the_runs(ended):
     for run in all_runs(outputs / "smoke"):
         card = Seen.of(run.path).card
         assert card.group == folder.name
-        assert any(tag in ("norm=pre", "norm=post") for tag in card.tags)
+        assert any(tag in map(label, ("norm=pre", "norm=post")) for tag in card.tags)
