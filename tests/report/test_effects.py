@@ -67,6 +67,13 @@ def effects_table_columns(lines):
     return effects_table(Of).columns
 
 
+def test_levels_of_within_have_no_effect(selection):
+    """As no claim may compare them; the other factor's is their mean, and an interaction compares effects."""
+    found = by_what(effect_lines(replace(selection, within="layerdrop"), BLEU, {}))
+    assert found["layerdrop"].refused == "levels of layerdrop, as of within, are not compared with each other"
+    assert (found["norm"].refused, found["both"].refused) == (None, None)
+
+
 def test_an_effect_across_test_sets_is_none(selection):
     """As of a language: the effect of another factor within each language is one, and so is the interaction."""
     other = changed(selection, on_other_text, "layerdrop=0,norm=post", "layerdrop=0.1,norm=post")

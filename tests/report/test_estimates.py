@@ -16,6 +16,7 @@ from ablab.report.sentences import OLDER_TEST, methods, notes
 from ablab.statistics.moderated import VERSION, moderated
 from ablab.statistics.paired import paired_difference
 from ablab.study.definition import define
+from ablab.study.tuning import TUNING
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import claims_of
 from tests.translation import MEASURES
@@ -53,7 +54,7 @@ def of_bleu(lines):
 def test_the_other_arms_lend_and_those_with_failures_do_not(selection):
     usual, lower, higher, failing = selection.arms
     assert failing.diverged
-    assert borrowed(selection.arms, [lower, usual], BLEU) == [bleus(higher)]
+    assert borrowed(selection, [lower, usual], BLEU) == [bleus(higher)]
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
     (line,) = [line for line in claims_of(selection) if (line.arm, line.metric) == (lower.name, "test_bleu")]
     assert line.test == expected.method
@@ -171,6 +172,17 @@ def test_a_run_better_than_every_run_of_the_baseline_never_nearly_failed(selecti
         assert lines[lower.name].near_failures == named
 
 
+def test_arms_of_another_level_of_within_lend_nothing(selection):
+    """Whatever they were trained on: their scores may be of another size. Usual and tuned arms lend to each other."""
+    usual, lower, higher, _ = [arm.name for arm in selection.arms]
+    apart = {usual: usual, lower: usual, higher: higher}
+    for within, lent in (("corpus", []), (TUNING, [bleus(selection.arms[2])]), (None, [bleus(selection.arms[2])])):
+        found = replace(selection, within=within, baselines=apart)
+        assert borrowed(found, [selection.arms[1], selection.arms[0]], BLEU) == lent
+    together = replace(selection, within="corpus", baselines=dict.fromkeys(apart, usual))
+    assert borrowed(together, [selection.arms[1], selection.arms[0]], BLEU) == [bleus(selection.arms[2])]
+
+
 def test_an_arm_that_scatters_wildly_is_named_and_lends_nothing(selection):
     _, lower, higher, _ = selection.arms
     wild = [31.0, 12.0, 30.8, 41.0, 22.0]
@@ -178,7 +190,7 @@ def test_an_arm_that_scatters_wildly_is_named_and_lends_nothing(selection):
     assert [one.kind for one in lines[lower.name].conditions] == ["wide"]
     assert f"The scores of {lower.name} scatter" in lines[lower.name].words
     assert lines[higher.name].conditions == []
-    assert borrowed(arms, [arms[2], arms[0]], BLEU) == [wild]
+    assert borrowed(replace(selection, arms=arms), [arms[2], arms[0]], BLEU) == [wild]
     assert lines[higher.name].test == moderated(HIGHER, USUAL).method
     assert lines[lower.name].near_failures == []
 

@@ -65,7 +65,7 @@ def test_without_a_claim_it_is_the_one_that_would_decide_at_95_percent(selection
     usual, lower, higher, _ = selection.arms
     expected = moderated(bleus(lower), bleus(usual), [bleus(higher)])
     line = next(line for line in document.differences if line.arm == lower.name)
-    assert borrowed(selection.arms, [lower, usual], selection.measure) == [bleus(higher)]
+    assert borrowed(selection, [lower, usual], selection.measure) == [bleus(higher)]
     assert (line.interval.low, line.interval.high) == pytest.approx((expected.at(0.95).low, expected.at(0.95).high))
     assert (line.p, line.test, line.claim) == (pytest.approx(expected.p), expected.method, None)
     paired = paired_difference(bleus(lower), bleus(usual))

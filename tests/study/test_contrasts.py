@@ -127,6 +127,15 @@ def test_within_each_level_of_a_factor_arms_have_a_baseline_of_their_own():
     assert len(sides({"arm": "each"}, within="drop")) == 2
 
 
+def test_what_comes_before_is_of_the_same_level_of_within():
+    """Where nothing of its level is, an arm is its own baseline, and has no claim."""
+    ladder = {"design": "ladder", "factors": {"lang": ["de", "fr"], "norm": ["pre", "scalenorm"]}, "within": "lang"}
+    before = {"arm": "each", "baseline": "before"}
+    steps = sides(before, **{**ladder, "within": None})
+    assert len(steps) == 2
+    assert sides(before, **ladder) == steps[1:]
+
+
 def test_shares_of_failures_have_no_mean():
     assert len(sides({"arm": "scalenorm", "metric": "failures"}, within="drop")) == 2
 
@@ -147,6 +156,11 @@ def test_shares_of_failures_have_no_mean():
             "claims.effect=norm=pre: that is its baseline too; allowed: another level of norm",
         ),
         ({"effect": "on"}, {"within": "drop"}, "levels of drop, as of within, are not compared with each other"),
+        (
+            {"arm": "norm=scalenorm,drop=on", "baseline": "norm=pre,drop=off"},
+            {"within": "drop"},
+            "norm=scalenorm,drop=on has another level of drop; levels of drop, as of within, are not compared with",
+        ),
         ({"interaction": ["norm=pre", "on"]}, {}, "norm=pre is the baseline's; allowed: other levels"),
         ({"interaction": ["norm"]}, {}, "claims.interaction=[norm]: allowed: levels of two factors"),
         ({"interaction": ["norm", "scalenorm"]}, {}, "claims.interaction=[norm, scalenorm]: allowed: levels of two"),

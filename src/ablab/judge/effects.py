@@ -51,7 +51,7 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
     found = effects(np.array(scores).reshape(*sizes, len(seeds)), factors)
     # An effect is linear in the scores: of a design in which one cell has 1 and the others 0, it is that cell's weight.
     weights = [one.differences for one in effects(np.eye(len(whole)).reshape(*sizes, len(whole)), factors)]
-    plain = [_line(effect, whole, list(factors), measure) for effect in found]
+    plain = [_line(effect, whole, list(factors), measure, selection.within) for effect in found]
 
     def estimated(line: EffectLine, effect: Effect, weight: Floats) -> EffectLine:
         own = [(cell, float(one)) for cell, one in zip(whole.values(), weight, strict=True) if one]
@@ -79,7 +79,7 @@ def _decided(line: EffectLine, effect: Effect, claims: Sequence[ClaimLine], metr
     return of_claim(line, claims, min(own, key=lambda place: claims[place].secondary)) if own else line
 
 
-def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure) -> EffectLine:
+def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure, within: str | None) -> EffectLine:
     """Return the line of an effect without its figures, or with the reason why there are none."""
     line = EffectLine(
         what=" x ".join(
@@ -89,6 +89,10 @@ def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure
         kind="main effect" if len(effect.factors) == 1 else "interaction",
         n=len(effect.differences),
     )
+    if effect.factors == (within,):
+        return line.model_copy(
+            update={"refused": f"levels of {within}, as of within, are not compared with each other"}
+        )
     refusals = [
         next(_refused(_steps(cells, effect, factors.index(factor)), measure), None) for factor in effect.factors
     ]

@@ -10,7 +10,6 @@ from ablab.judge.contrasts import arms_of, evidence_of, shared_scores
 from ablab.judge.evidence import Evidence, are_comparable, by_scale
 from ablab.judge.lines import OtherTest, Sign, Span
 from ablab.judge.metrics import Measure
-from ablab.judge.results_table import WITHIN
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics import student
@@ -19,6 +18,8 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.paired import Paired, of_differences
 from ablab.study.claims import Settled
+from ablab.study.study import names_of
+from ablab.study.tuning import TUNED, TUNING
 from ablab.tasks.registry import of_arms
 
 
@@ -81,7 +82,7 @@ def by_both(
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
     if measure.of_machine:
         return Estimates(differences, [], [], of_differences(differences), None)
-    scores, others = shared_scores(arms, measure), borrowed(selection.rows, arms, measure)
+    scores, others = shared_scores(arms, measure), borrowed(selection, arms, measure)
     both = of_differences(differences), moderated_contrast(scores, list(weights), others)
     return Estimates(differences, scores, others, *(reversed(both) if selection.error == "moderated" else both))
 
@@ -94,17 +95,19 @@ def borrows(claim: Settled, measure: Measure) -> bool:
     return claim.metric not in of_arms() and not measure.of_machine
 
 
-def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
+def borrowed(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
     """Return the scores of the other arms from whose scatter a comparison of these may borrow.
 
-    Arms that fail scatter for reasons of their own; arms scored otherwise, on another scale.
+    Arms that fail scatter for reasons of their own; arms scored otherwise, or of another level of `within`, such as a
+    language, on another scale.
     """
     own = frozenset[str]().union(*(arm.folders for arm in arms))
     found = []
-    for other in rows:
+    for other in selection.rows:
         if other.diverged or len(other.finished) < 2 or other.folders & own:
             continue
-        if not any(_lends(other, arm, measure) for arm in arms):
+        alike = (arm for arm in arms if _level(selection, arm) == _level(selection, other))
+        if not any(are_comparable(other, arm, measure) for arm in alike):
             continue
         values = _values(other, measure)
         if len(values) == len(other.finished):
@@ -112,16 +115,11 @@ def borrowed(rows: Sequence[ArmRuns], arms: Sequence[ArmRuns], measure: Measure)
     return found
 
 
-def _lends(other: ArmRuns, arm: ArmRuns, measure: Measure) -> bool:
-    """Return whether two arms were trained on the same data, and scored alike.
-
-    A store knows its data. All that may be known of a table's is the level of `within`, such as the language.
-    """
-    return len(_levels(other) | _levels(arm)) == 1 and are_comparable(other, arm, measure)
-
-
-def _levels(arm: ArmRuns) -> set[Any]:
-    return arm.once(WITHIN, lambda: {run.recipe.get(WITHIN) for run in arm.runs})
+def _level(selection: SelectedArms, arm: ArmRuns) -> str | None:
+    """Return the baseline of its level of the factor `within`, usual or tuned; None where there is no such factor."""
+    if selection.within in (None, TUNING):
+        return None
+    return names_of(selection.baseline_of(arm).name)[0].removesuffix(TUNED)
 
 
 def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:

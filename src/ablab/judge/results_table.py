@@ -22,9 +22,6 @@ ITEM, CORPUS = "item", "corpus"
 
 ALLOWED = (*COLUMNS, ITEM, CORPUS)
 
-WITHIN = "within"
-"""Key, in the recipe of a table's run, of its level of the factor in each level of which arms have a baseline."""
-
 DIVERGED = "diverged"
 """Value of a run that has no score because training failed."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from ablab.errors import UserError, choices
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
-from ablab.judge.results_table import CORPUS, SCORE, WITHIN, Results, results_of
+from ablab.judge.results_table import CORPUS, SCORE, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
@@ -175,8 +175,8 @@ def _runs(path: Path, arm: Arm, results: Results, experiment: TableExperiment) -
 
     Their folders do not exist, and of their recipes a table has the data at most.
     """
-    data = {CORPUS: results.corpora.get(arm.name), WITHIN: arm.levels.get(experiment.within or "")}
-    recipe = {key: value for key, value in data.items() if value is not None}
+    corpus = results.corpora.get(arm.name)
+    recipe = {} if corpus is None else {CORPUS: corpus}
     there, seeds = results.runs[arm.name], experiment.seeds
     return [
         ArmRun(

@@ -216,7 +216,7 @@ def _change(selection: SelectedArms, lines: Sequence[ClaimLine], usual: int, tun
             return None
         scores = shared_scores(arms, measure)
         if selection.error == "moderated" and borrows(claims[0], measure):
-            return moderated_contrast(scores, weights, borrowed(selection.rows, arms, measure))
+            return moderated_contrast(scores, weights, borrowed(selection, arms, measure))
         return of_differences(np.array(weights) @ np.array(scores))
     except NotTestable:
         return None

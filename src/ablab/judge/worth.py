@@ -62,7 +62,7 @@ def _fitted(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[W
     measure = selection.measure
     try:
         ours, theirs, half, double = shared_scores(arms, measure)
-        lent = borrowed(selection.rows, arms, measure)
+        lent = borrowed(selection, arms, measure)
         found_worth = worth(ours, theirs, half, double, lent, higher_is_better=measure.higher_is_better, level=LEVEL)
         return found_worth, None
     except NotTestable as reason:

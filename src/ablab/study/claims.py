@@ -77,11 +77,21 @@ def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Comparison]:
 
 
 def _other(claim: Expectation, arm: Arm, grid: Grid) -> Arm:
-    """Return the arm that a claim compares this one with."""
+    """Return the arm that a claim compares this one with; itself, where nothing of its level of `within` is before."""
     names = [one.name for one in grid.arms]
-    if claim.baseline == "before" and "before" not in names:
-        return grid.arms[max(0, names.index(arm.name) - 1)]
-    return grid.baseline_of(arm) if claim.baseline is None else grid.find(claim.baseline, "claims.baseline")
+    if claim.baseline is None:
+        return grid.baseline_of(arm)
+    is_before = claim.baseline == "before" and "before" not in names
+    at = max(0, names.index(arm.name) - 1)
+    other = grid.arms[at] if is_before else grid.find(claim.baseline, "claims.baseline")
+    if grid.within is None or other.levels[grid.within] == arm.levels[grid.within]:
+        return other
+    if is_before:
+        return arm
+    raise UserError(
+        f"claims.baseline={claim.baseline}: {arm.name} has another level of {grid.within}; levels of {grid.within}, as "
+        "of within, are not compared with each other"
+    )
 
 
 def _main_effect(claim: Expectation, name: str, grid: Grid) -> Comparison:
