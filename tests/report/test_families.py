@@ -175,6 +175,29 @@ def test_an_archive_tells_what_others_registered_and_an_older_one_that_it_lacks_
     assert received.notes("one") == ["what other studies registered before these runs was not packed: two"]
 
 
+def test_an_archive_asks_of_another_study_no_more_than_it_has(store, tmp_path, capsys):
+    """Its claims alone: neither what was closed of it, nor that the report is about them."""
+    store.declare("one", CLAIMS[0])
+    store.train("one")
+    more = EXPERIMENT.replace("0.2]", "0.3]")
+    store.declare("two", "  - {arm: layerdrop=0.3, expect: greater}\n", content=more)
+    place, path = f"outputs={store.outputs}", tmp_path / "one.zip"
+    assert main(["study", f"experiment={tmp_path / 'two.yaml'}", "close=no machine", place]) == 0
+    assert main(["report", f"experiment={tmp_path / 'one.yaml'}", place]) == 0
+    main(["pack", f"experiment={tmp_path / 'one.yaml'}", place, f"to={path}", "text=false"])
+    unpack(path, tmp_path / "received")
+    for words in (f"archive={path}", f"outputs={tmp_path / 'received'}"):
+        capsys.readouterr()
+        main(["verify", words])
+        said = capsys.readouterr().out
+        assert "is gone" not in said
+        assert "two: claims" not in said
+    capsys.readouterr()
+    (store.outputs / "studies/two/closed.json").unlink()
+    assert main(["verify", place]) == 1
+    assert "closed.json is gone, and the study was closed" in capsys.readouterr().out
+
+
 def test_runs_of_the_other_study_that_are_missing_leave_its_claims_their_places(store):
     more = EXPERIMENT.replace("0.2]", "0.2, 0.3]")
     store.declare("one", CLAIMS[0])

@@ -69,14 +69,14 @@ def _of_study(folder: Path, study: Path, first: Registered, runs: Sequence[Finis
     if first.runs_already_done:
         yield f"{first.runs_already_done} of its runs had finished when it was registered"
     yield from _of_claims("registered at a later launch", first.claims, Registered.every(study)[-1].claims)
-    for reported in _reported(folder):
-        yield from _of_claims("reported", first.claims, reported)
-    closed = closings(study)
-    yield from (one.said for one in closed)
     index = unpacked(folder)
     assert index is not None, "an archive has an index"
     if study.name != index.name and not (study / "runs.json").exists():
         return  # of another study, which was packed for its claims alone
+    for reported in _reported(folder):
+        yield from _of_claims("reported", first.claims, reported)
+    closed = closings(study)
+    yield from (one.said for one in closed)
     there = {(run.record.condition_id, run.folder.recipe()["seed"]) for run in runs}
     absent = {(arm, seed) for arm, seed in _expected(study, first) if (first.conditions[arm], seed) not in there}
     yield from _missing(absent - _given_up(study, closed))

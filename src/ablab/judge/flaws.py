@@ -85,8 +85,11 @@ def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
             f"removed or put in: {named(chain.broken)}"
         )
     for study in studies if chain.digests else ():
+        index = unpacked(study.parents[1])
+        is_whole = index is None or (study / "runs.json").exists()  # of others, an archive has the claims alone
         for what in OF_STUDIES:
-            yield from _of_file(chain, study, what)
+            if is_whole or index is None or not index.lacks(_place(study, what)):
+                yield from _of_file(chain, study, what)
 
 
 def broken_claims(chain: Chain, store: Path) -> Iterator[str]:
