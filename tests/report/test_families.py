@@ -10,6 +10,7 @@ from ablab.files import read_json, write_json
 from ablab.judge.claims import judge
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
+from ablab.store.chain import Chain
 from ablab.store.pack import INDEX, unpack
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -186,15 +187,16 @@ def test_an_archive_asks_of_another_study_no_more_than_it_has(store, tmp_path, c
     assert main(["report", f"experiment={tmp_path / 'one.yaml'}", place]) == 0
     main(["pack", f"experiment={tmp_path / 'one.yaml'}", place, f"to={path}", "text=false"])
     unpack(path, tmp_path / "received")
-    for words in (f"archive={path}", f"outputs={tmp_path / 'received'}"):
+    stamp = f"stamp={Chain.of(store.outputs).stamp}"
+    for words in ([f"archive={path}"], [stamp, f"outputs={tmp_path / 'received'}"], [stamp, place]):
         capsys.readouterr()
-        main(["verify", words])
+        main(["verify", *words])
         said = capsys.readouterr().out
+        assert "register " in said
         assert "is gone" not in said
         assert "two: claims" not in said
-    capsys.readouterr()
     (store.outputs / "studies/two/closed.json").unlink()
-    assert main(["verify", place]) == 1
+    assert main(["verify", stamp, place]) == 1
     assert "closed.json is gone, and the study was closed" in capsys.readouterr().out
 
 
