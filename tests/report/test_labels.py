@@ -106,6 +106,34 @@ def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
 
 
+def kept(place, tmp_path, edit):
+    """The report of a copy of the store whose list of runs was edited, where its file is not at hand."""
+    there = shutil.copytree(place, tmp_path / "store")
+    path = there / "studies/labelled/runs.json"
+    path.write_text(json.dumps(edit(json.loads(path.read_text()))))
+    code, out, err = typed("experiment=labelled", f"outputs={there}", "resamples=1000")
+    assert code == 0, err
+    assert "reported from the store alone" in out
+    return json.loads((there / "reports/labelled/report.json").read_text())
+
+
+def test_from_the_store_alone_runs_of_other_recipes_than_the_registered_are_exploratory(place, tmp_path):
+    """As after a launch with other settings, or where two arms were swapped in the list of runs."""
+    usual, norm = "norm=pre,model.dropout=0.1", "norm=scalenorm,model.dropout=0.1"
+    swapped = {usual: norm, norm: usual}
+    data = kept(place, tmp_path, lambda rows: [{**row, "arm": swapped.get(row["arm"], row["arm"])} for row in rows])
+    said = f"settings of {usual}, {norm} differ from those of the first launch"
+    assert {claim["exploratory"] for claim in data["claims"]} == {said}
+    assert said in data["notes"]
+    whole = kept(place, tmp_path / "whole", list)
+    assert {claim["exploratory"] for claim in whole["claims"]} == {None}
+
+
+def test_from_the_store_alone_registered_runs_that_are_not_listed_are_missing(place, tmp_path):
+    data = kept(place, tmp_path, lambda rows: [row for row in rows if row["seed"] != 3])
+    assert {claim["outcome"] for claim in data["claims"]} == {"provisional"}
+
+
 @pytest.mark.slow
 def test_a_store_whose_file_is_not_at_hand_keeps_the_labels(place, report, tmp_path):
     there = shutil.copytree(place, tmp_path / "store")

@@ -1,6 +1,8 @@
 """Select the runs of a study by what its store keeps of it, where neither its file nor its own parts are at hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from ablab.tasks.registry import task_recorded
 from ablab.tasks.task import Task
 
 NOTE = "reported from the store alone, which keeps the experiment as it was registered"
+LATER = "registered at a later launch, and left out of a report from the store alone"
 
 
 def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
@@ -44,7 +47,10 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
     rows: list[Mapping[str, Any]] = read_json(folder / "runs.json")
     runs = [(row["arm"], _run(row, registered, outputs)) for row in rows]
+    runs += [(arm, _absent(outputs, seed)) for arm, seed in _unlisted(rows, registered)]
     arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
+    departed = _departed(arms, registered)
+    later = [claim for claim in Registered.every(folder)[-1].claims if not registered.asks(claim)]
     first = next((run for arm in arms for run in arm.runs if run.record is not None), None)
     if first is None or first.record is None:
         raise UserError(f"experiment={name}: none of its runs has ended in {outputs}")
@@ -65,7 +71,8 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         registered=registered,
         outputs=outputs,
         factors=level_names(experiment),
-        notes=[NOTE],
+        departed=departed,
+        notes=[NOTE, *([] if departed is None else [departed]), *(f"{LATER}: {claim.words}" for claim in later)],
         error=registered.error,
         within=experiment.within,
         baselines={called(arm, registered.arms): called(base, registered.arms) for arm, base in baselines.items()},
@@ -80,13 +87,37 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     )
 
 
+def _departed(arms: Sequence[ArmRuns], registered: Registered) -> str | None:
+    """Return in words which arms have runs of other recipes than those that were registered; None where none has.
+
+    A later launch made them, or somebody has edited the list of the study's runs.
+    """
+    others = [arm.name for arm in arms if any(_is_of_another(run, registered.condition(arm.name)) for run in arm.runs)]
+    return f"settings of {', '.join(others)} differ from those of the first launch" if others else None
+
+
+def _is_of_another(run: ArmRun, condition: str | None) -> bool:
+    return condition is not None and run.record is not None and run.record.condition_id != condition
+
+
+def _unlisted(rows: Sequence[Mapping[str, Any]], registered: Registered) -> Iterator[tuple[str, int]]:
+    """Yield arm and seed of registered runs that the study does not list; where seeds are added, nobody knows."""
+    there = {(row["arm"], row["seed"]) for row in rows}
+    every = product(registered.arms, registered.seeds) if registered.looks is None else ()
+    yield from (place for place in every if place not in there)
+
+
+def _absent(outputs: Path, seed: int) -> ArmRun:
+    return ArmRun(RunFolder(outputs / "runs" / f"seed {seed}"), seed, "missing", None, None, None, {})
+
+
 def _run(row: Mapping[str, Any], registered: Registered, outputs: Path) -> ArmRun:
     folder = RunFolder(outputs / "runs" / row["run_id"])
     evaluation, _, curve = (registered.way(row["arm"]) or "").partition(" ")
     try:
         record = folder.record()
         if record is None:
-            return ArmRun(folder, row["seed"], "missing", None, None, None, {})
+            return replace(_absent(outputs, row["seed"]), folder=folder)
         found = ArmRun.read(folder, evaluation, curve)
         assert found is not None
         return found
