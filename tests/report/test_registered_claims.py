@@ -72,6 +72,21 @@ def test_claims_that_came_first_are_confirmatory_and_every_output_says_so(place,
         assert digest in (place / folder / name).read_text()
 
 
+def test_arms_that_no_registered_claim_names_change_no_verdict(place, capsys):
+    """Quiet ones could be added once there are results."""
+    registered(capsys, "claims.yaml", "table=results.csv")
+    write(place)
+    (alone,) = reported()[0]["claims"]
+    quiet = [f"quiet{arm},{seed},score,{2 + arm / 10 + seed / 1000}" for arm in range(6) for seed in (1, 2, 3)]
+    write(place, [*ROWS, *quiet])
+    (beside,) = reported()[0]["claims"]
+    for key in ("p", "interval", "corrected", "outcome", "test"):
+        assert beside[key] == alone[key], key
+    (place / "outputs").rename(place / "gone")
+    (unregistered,) = reported()[0]["claims"]
+    assert unregistered["p"] != alone["p"]
+
+
 def test_claims_that_nobody_registered_are_exploratory(place):
     write(place)
     (claim,) = reported()[0]["claims"]

@@ -154,8 +154,11 @@ def fixed(
 ) -> Fixed:
     """Hold a file of claims and its table to what was registered. `claims`: those of the file, on this grid."""
     then = found.experiment
+    then_claimed = settled(then.claims, grid, then.metric or "")
     registered = Registered(
-        claims=settled(then.claims, grid, then.metric or ""),
+        claims=then_claimed,
+        # Whatever else the table came to have lends no noise: it may have been added once there were results.
+        arms=list(dict.fromkeys(arm for claim in then_claimed for arm in claim.weights)),
         seeds=then.seeds or [],
         runs_already_done=0,
         error=then.error,
