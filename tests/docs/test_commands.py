@@ -1,5 +1,6 @@
 """What the documentation tells people to type can be typed."""
 
+import os
 import subprocess
 import sys
 
@@ -58,10 +59,12 @@ def test_a_command_of_the_docs_is_one(command):
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # fifteen processes, nine of which train: many minutes beside other work
 def test_the_commands_of_the_start_end_well_one_after_the_other(tmp_path):
+    """In a home of their own, where the page makes its folder."""
     text = quick((ROOT / "docs" / "start.md").read_text(encoding="utf-8"))
     for path, content in files(text).items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(content, encoding="utf-8")
+        (tmp_path / "first" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "first" / path).write_text(content, encoding="utf-8")
     script = "\n".join(["set -e", f'ablab() {{ {sys.executable} -m ablab "$@"; }}', "export -f ablab", *typed(text)])
-    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    home = {**os.environ, "HOME": str(tmp_path)}
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=home, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -5,6 +5,7 @@ import pytest
 from ablab.judge.document import Document
 from ablab.report.charts import charts
 from ablab.report.claim_words import exploratory_words
+from ablab.report.names import named
 from ablab.report.tables import tables
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -32,7 +33,7 @@ def test_what_the_report_has_is_in_the_run_of_its_study_once(tmp_path):
     assert wanted <= seen.keys
     assert len(seen.kind("chart")) == len(charts(document))
     assert seen.card.job_type == "study"
-    first = document.claims[0]
+    first = named(document).claims[0]
     assert first.exploratory is not None  # its runs were there before it was registered
     assert seen.summary["report/verdicts/1"] == first.words + exploratory_words(first)
     assert seen.summary["report/notes"] == "; ".join(document.notes)
