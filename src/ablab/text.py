@@ -1,7 +1,5 @@
 """Words for people: numbers, things counted, times, aligned rows and the name of the program."""
 
-import csv
-import io
 import re
 import shutil
 import sys
@@ -105,13 +103,6 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
                 cell.ljust(width) if column < left else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
             ).rstrip()
-
-
-def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV, with the line ends of a text."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 NARROWEST = 14

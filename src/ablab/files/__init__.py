@@ -6,7 +6,9 @@ order mark before a sentence is no part of it: files that were joined have some 
 """
 
 import codecs
+import csv
 import hashlib
+import io
 import json
 import re
 import warnings
@@ -26,6 +28,13 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file's content atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV, with the line ends of a text."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ablab.files import csv_text
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
 from ablab.report.claim_words import answers
@@ -12,7 +13,7 @@ from ablab.report.pictures import Picture, curves, differences
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
 from ablab.report.tables import OTHERWISE, next_metric, tables
-from ablab.text import counted, csv_text, how_many
+from ablab.text import counted, how_many
 
 
 def markdown(document: Document) -> str:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ablab.errors import UserError
-from ablab.files import write_json, write_text
+from ablab.files import csv_text, write_json, write_text
 from ablab.search.settings import Objective, objectives_of
 from ablab.search.storage import JOURNAL, open_storage
 from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, saved_line
@@ -21,7 +21,7 @@ from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.launchers.jobs import View
 from ablab.sweep.plots import draw_front, draw_history
-from ablab.text import aligned, csv_text, program
+from ablab.text import aligned, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import opened
 

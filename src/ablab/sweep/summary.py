@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import is_installed
-from ablab.files import write_text
+from ablab.files import csv_text, write_text
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder
@@ -18,7 +18,7 @@ from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
-from ablab.text import aligned, csv_text, duration
+from ablab.text import aligned, duration
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 

@@ -16,10 +16,9 @@ from pydantic import Field
 
 from ablab.config.options import Logger, models_of
 from ablab.errors import UserError
-from ablab.files import json_digest
+from ablab.files import csv_text, json_digest
 from ablab.files.disk import lock_at
 from ablab.store.run_folder import RunFolder
-from ablab.text import csv_text
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import STUDIES
 from ablab.tracking.tracker import RunCard, Tracker

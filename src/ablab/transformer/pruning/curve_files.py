@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ablab.files import write_text
+from ablab.files import csv_text, write_text
 from ablab.store.artefacts import Axis, SeriesArtefact, Trace, write_artefact
 from ablab.store.records import Curve, Point
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.identity import distinct
-from ablab.text import csv_text
 from ablab.transformer.pruning.plot import HEADS, Line, draw, lines_of, quality_at, remaining
 
 DIGITS = {"loss": 5}
