@@ -69,6 +69,14 @@ def test_the_baseline_is_trained_at_other_lengths_and_claims_are_about_the_facto
         assert "orth in compute of" in (folder / "outputs/reports/w" / name).read_text()
 
 
+@pytest.mark.parametrize(("factor", "is_beyond"), [(2, False), (2.01, True), (0.5, False), (0.49, True)])
+def test_a_factor_beyond_the_trained_lengths_says_so(folder, factor, is_beyond):
+    path = Path("experiments/w.yaml")
+    path.write_text(path.read_text().replace("margin: 1.3", f"margin: {factor}"))
+    claim = next(one for one in define(("experiment=w",)).claims if "compute" in one.baseline)
+    assert claim.baseline == f"method=plain with {factor:g} times its compute" + " (extrapolated)" * is_beyond
+
+
 def refused(old, new):
     path = Path("experiments/w.yaml")
     text = path.read_text()

@@ -105,5 +105,6 @@ def _of_factor(claim: Claim, about: Comparison, experiment: Experiment, lengths:
     own = claim.model_dump(exclude={"arm", "baseline", "effect", "interaction", "margin", "expect", "metric"})
     sides: dict[str, Any] = {"arm": about.arm, "baseline": baseline}
     if factor != 1:
-        sides = {"arm": about.arm, "baseline": f"{baseline} with {factor:g} times its compute", "parts": parts}
+        times = f"{factor:g} times its compute" + ("" if 0.5 <= factor <= 2 else " (extrapolated)")
+        sides = {"arm": about.arm, "baseline": f"{baseline} with {times}", "parts": parts}
     return settle({**own, **sides, "expect": expect}, baseline, metric)
