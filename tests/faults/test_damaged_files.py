@@ -27,8 +27,10 @@ DAMAGE = {
     "flipped": _flip,
 }
 
-OF_NO_FIGURE = {"manifest.json", "cross_attention.json", "cross_attention.png"}
-"""Files on which no figure rests: a later run makes the first anew, and the others show one sentence's attention."""
+OF_NO_FIGURE = {"manifest.json", "cross_attention.json", "cross_attention.png", "spent.json"}
+"""Files on which no figure rests: a later run makes the first anew, two show one sentence's attention, and the last says
+where the run's time went.
+"""
 
 COMMANDS = (("train",), ("verify",), ("report",), ("study",))
 """What is typed afterwards: the same line, and what reads the store."""
