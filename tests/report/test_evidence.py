@@ -130,8 +130,8 @@ def test_within_one_vocabulary_losses_per_token_are_compared(reported):
 
 def test_an_arm_borrows_no_noise_in_losses_per_token_of_another_vocabulary(reported):
     selection = of_study(reported.study)
-    rows = with_vocabulary(selection, "layerdrop=0.2").arms
-    of_loss, of_bleu = (borrowed(rows, rows[:2], MEASURES[name]) for name in ("valid_loss", "test_bleu"))
+    other = with_vocabulary(selection, "layerdrop=0.2")
+    of_loss, of_bleu = (borrowed(other, other.arms[:2], MEASURES[name]) for name in ("valid_loss", "test_bleu"))
     assert (len(of_loss), len(of_bleu)) == (0, 1)
 
 
