@@ -28,8 +28,8 @@ DAMAGE = {
 }
 
 OF_NO_FIGURE = {"manifest.json", "cross_attention.json", "cross_attention.png", "spent.json"}
-"""Files on which no figure rests: a later run makes the first anew, two show one sentence's attention, and the last says
-where the run's time went.
+"""Files on which no figure rests: a later run makes the first anew, two show one sentence's attention, and the last
+says where the run's time went.
 """
 
 COMMANDS = (("train",), ("verify",), ("report",), ("study",))

@@ -210,8 +210,10 @@ def _identity(run: ArmRun, what: str) -> str | None:
     if run.evaluation is None:
         return None
     if what == "test texts":  # of a task that has no references, by all that decides them but their name
-        text = None if run.evaluation.references else run.evaluation.settings.get("test")
-        return str(sorted((key, value) for key, value in text.items() if key != "name")) if text else None
+        text = run.evaluation.settings.get("test")
+        if run.evaluation.references or not isinstance(text, Mapping):
+            return None
+        return str(sorted((key, value) for key, value in text.items() if key != "name"))
     return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
 
 
