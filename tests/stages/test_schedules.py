@@ -43,7 +43,7 @@ def test_plateaus_are_the_rate_of_training_until_validation_stalls(schedule):
     assert "depends on validation" in found.notes[0]
 
 
-def test_a_place_is_one_of_the_stacks_that_there_are(monkeypatch):
+def test_a_place_is_one_of_the_stacks_that_there_are():
     """A language model has one, and no encoder."""
     for task, stack in (("translation", "encoder"), ("language_model", "decoder")):
         assert drawn._place(compose((f"task={task}",)).config)["stack"] == stack

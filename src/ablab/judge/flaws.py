@@ -85,10 +85,10 @@ def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
             f"removed or put in: {named(chain.broken)}"
         )
     for study in studies if chain.digests else ():
-        index = unpacked(study.parents[1])
-        is_whole = index is None or (study / "runs.json").exists()  # of others, an archive has the claims alone
+        # Of another study than its own, which lists its runs, an archive has the claims alone.
+        index = None if (study / "runs.json").exists() else unpacked(study.parents[1])
         for what in OF_STUDIES:
-            if is_whole or index is None or not index.lacks(_place(study, what)):
+            if index is None or not index.lacks(_place(study, what)):
                 yield from _of_file(chain, study, what)
 
 
