@@ -132,6 +132,10 @@ def test_from_the_store_alone_runs_of_other_recipes_than_the_registered_are_expl
 def test_from_the_store_alone_registered_runs_that_are_not_listed_are_missing(place, tmp_path):
     data = kept(place, tmp_path, lambda rows: [row for row in rows if row["seed"] != 3])
     assert {claim["outcome"] for claim in data["claims"]} == {"provisional"}
+    assert [(arm["finished"], arm["planned"]) for arm in data["arms"]] == 4 * [(2, 3)]
+    first = next(iter(ARMS))
+    data = kept(place, tmp_path / "one", lambda rows: [row for row in rows if row["arm"] == first])
+    assert [(arm["finished"], arm["planned"]) for arm in data["arms"]] == [(3, 3), *3 * [(0, 3)]], "none is another's"
 
 
 @pytest.mark.slow

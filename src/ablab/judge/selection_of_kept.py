@@ -1,7 +1,6 @@
 """Select the runs of a study by what its store keeps of it, where neither its file nor its own parts are at hand."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
     rows: list[Mapping[str, Any]] = read_json(folder / "runs.json")
     runs = [(row["arm"], _run(row, registered, outputs)) for row in rows]
-    runs += [(arm, _absent(outputs, seed)) for arm, seed in _unlisted(rows, registered)]
+    runs += [(arm, _missing(outputs / f"runs/{arm}/{seed}", seed)) for arm, seed in _unlisted(rows, registered)]
     arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
     departed = _departed(arms, registered)
     later = [claim for claim in Registered.every(folder)[-1].claims if not registered.asks(claim)]
@@ -107,8 +106,8 @@ def _unlisted(rows: Sequence[Mapping[str, Any]], registered: Registered) -> Iter
     yield from (place for place in every if place not in there)
 
 
-def _absent(outputs: Path, seed: int) -> ArmRun:
-    return ArmRun(RunFolder(outputs / "runs" / f"seed {seed}"), seed, "missing", None, None, None, {})
+def _missing(path: Path, seed: int) -> ArmRun:
+    return ArmRun(RunFolder(path), seed, "missing", None, None, None, {})
 
 
 def _run(row: Mapping[str, Any], registered: Registered, outputs: Path) -> ArmRun:
@@ -117,7 +116,7 @@ def _run(row: Mapping[str, Any], registered: Registered, outputs: Path) -> ArmRu
     try:
         record = folder.record()
         if record is None:
-            return replace(_absent(outputs, row["seed"]), folder=folder)
+            return _missing(folder.path, row["seed"])
         found = ArmRun.read(folder, evaluation, curve)
         assert found is not None
         return found
