@@ -39,7 +39,7 @@ FORMER: Mapping[str, str] = {
 MERGED: Mapping[str, str] = {
     "ablab.config.reopen": "ablab.config.compose",
     "ablab.tasks.stopping": "ablab.code.machine",
-    "ablab.sweep.watch": "ablab.sweep.progress",
+    "ablab.sweep.attempts": "ablab.sweep.watch",
     "ablab.statistics.proportions": "ablab.statistics.diverged",
     "ablab.judge.format": "ablab.text",
     "ablab.judge.conditions": "ablab.judge.estimates",

@@ -15,7 +15,8 @@ from ablab.store.heartbeat import DEAD, Pulse
 from ablab.store.locks import BusyError, locked
 from ablab.study.design import Arm
 from ablab.study.ledger import State, entry_of, link, register
-from ablab.sweep.progress import Board, Watch
+from ablab.sweep.progress import Board
+from ablab.sweep.watch import Watch
 from ablab.tracking.console import Console
 
 

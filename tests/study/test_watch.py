@@ -7,7 +7,8 @@ import pytest
 from ablab.errors import BUSY, INTERRUPTED, UserError
 from ablab.store.failures import read_failure, write_failure
 from ablab.sweep.launchers.base import Cause, Ending
-from ablab.sweep.progress import Board, launch_watched
+from ablab.sweep.progress import Board
+from ablab.sweep.watch import launch_watched
 from ablab.tracking.console import Console
 from tests.launchers.test_launcher import NoGpu
 
@@ -27,7 +28,7 @@ def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
 
 def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monkeypatch):
     """Another command makes the second run while the first goes on, and the third was handed out too late."""
-    monkeypatch.setattr("ablab.sweep.progress.REFRESH", 0.0)
+    monkeypatch.setattr("ablab.sweep.watch.REFRESH", 0.0)
     said = io.StringIO()
     console = Console(bars=False)
     console.rich.file = said

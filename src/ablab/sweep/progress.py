@@ -6,17 +6,12 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ablab.errors import BUSY, INTERRUPTED, UNSUITABLE, UserError
 from ablab.search.trials import Trial, Trials, best_so_far, counts_of
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
@@ -24,11 +19,9 @@ from ablab.store.records import Strict
 from ablab.study.ledger import RESULTS, LedgerEntry, State, count, entry_of, ledger
 from ablab.study.search import SearchStudy
 from ablab.study.study import Cell, Study
-from ablab.sweep.launchers.base import Ending, Job, Launcher
 from ablab.sweep.launchers.jobs import View
 from ablab.tasks.task import written
 from ablab.text import counted, duration, how_many
-from ablab.tracking.console import Console
 
 COLOURS = {
     State.FINISHED: "green",
@@ -308,121 +301,3 @@ def progress_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) 
     line += f": {counts_of(done)}" if done else ""
     best = best_so_far(all_trials, trials.objectives, trials.names[0])
     return line if best is None else f"{line}   {best}"
-
-
-class OnEnd(Protocol):
-    """Callback for each run that has ended; it words the console's line."""
-
-    def __call__(self, entry: LedgerEntry, code: int | None) -> str | None:
-        """`code`: exit code of its process, if any. Return None to print nothing."""
-
-
-WORTH_SAYING = 120.0
-"""Seconds of a sweep from which it says how long it takes."""
-
-REFRESH = 1.0
-"""Seconds between two reads of the store."""
-
-
-@dataclass
-class Watch:
-    """Runs being made, each reported when it ends. `told`: the cells that were; `ours`: those that this sweep makes.
-
-    `on_end`, where given, words the report of a run.
-    """
-
-    board: Board
-    console: Console
-    on_end: OnEnd | None
-    told: set[str]
-    ours: set[str] = field(default_factory=set)
-    has_estimated: bool = False
-
-    def tell(self, entry: LedgerEntry) -> None:
-        self.told.add(entry.cell.key)
-        self.console.say(ended_line(entry, len(self.told), len(self.board.entries)))
-
-    def polled(self) -> None:
-        """Tell of runs that another command has made meanwhile."""
-        self.board.refresh(at_most_every=REFRESH)
-        self._estimate()
-        for key, entry in self.board.entries.items() if self.on_end is None else ():
-            if entry.state in NEVER_AGAIN and key not in self.told | self.ours:
-                self.tell(entry)
-
-    def _estimate(self) -> None:
-        """Say once what all that is left takes, as soon as a first run tells its speed: it may be days.
-
-        Before that nothing is known; and once runs have ended, a terminal shows it all the time.
-        """
-        entries = [] if self.has_estimated or self.on_end is not None else list(self.board.entries.values())
-        if any(entry.record is not None for entry in entries):
-            self.has_estimated = True
-        elif entries and (seconds := seconds_left(entries)) is not None and seconds >= WORTH_SAYING:
-            self.has_estimated = True
-            at_once = sum(entry.state is State.RUNNING for entry in entries)
-            left = sum(entry.state not in NEVER_AGAIN for entry in entries)
-            how = "one at a time" if at_once == 1 else f"{at_once} at a time"
-            self.console.say(
-                f"About {duration(seconds)} of training for {how_many(left, 'run')}, {how}, at the speed of the first"
-            )
-
-    def job_of(self, cell: Cell) -> Job:
-        self.ours.add(cell.key)
-        if self.board.entries[cell.key].state is State.FAILED:  # before
-            self.told.discard(cell.key)
-        return Job(cell.planned.folder, cell.key, self.board.study.words_of(cell))
-
-    def ended(self, ending: Ending) -> LedgerEntry | None:
-        """Tell of the end of a job; return the run's entry, None where the job decided nothing."""
-        if ending.code in (BUSY, UNSUITABLE):  # the run's state is unchanged
-            self.ours.discard(ending.job.key)
-            return None
-        entry = self.board.of(ending.job.key)
-        if ending.code == INTERRUPTED and ending.cause is not None:
-            self._interrupted(entry, ending, ending.cause.line)
-        if entry.state is State.PLANNED or entry.cell.key in self.told:  # stopped before it began, or another's
-            return None
-        if self.on_end is None:
-            self.tell(entry)
-        elif (line := self.on_end(entry, ending.code)) is not None:
-            self.console.say(line)
-        return entry
-
-    def _interrupted(self, entry: LedgerEntry, ending: Ending, why: str) -> None:
-        self.board.stops[entry.cell.key] = why
-        if ending.is_final and entry.state not in NEVER_AGAIN:
-            self.board.given_up[entry.cell.key] = why
-            self.console.say(f"{entry.cell.said}: {why}; the others go on")
-
-
-def launch_watched(
-    board: Board,
-    cells: Iterable[Cell],
-    launcher: Launcher,
-    console: Console,
-    *,
-    fail_fast: bool,
-    on_end: OnEnd | None = None,
-) -> bool:
-    """Make these runs; return False when the user has stopped it. Each run that ends is reported at once, above the
-    board, with its number among those that have; one that another command makes meanwhile is reported too.
-
-    Raises UserError where the machine lacks what they request; their earlier records stay unchanged.
-
-    `on_end`, where given, words the report of a run; it is called before the next of `cells` is taken.
-    """
-    watch = Watch(board, console, on_end, {key for key, one in board.entries.items() if one.state in NEVER_AGAIN})
-
-    def ended(ending: Ending) -> None:
-        entry = watch.ended(ending)
-        if entry is not None and entry.state is State.FAILED and fail_fast:
-            launcher.stop()
-
-    launcher.on_end, launcher.on_poll = ended, watch.polled
-    launcher.say, launcher.study = console.say, board.study.name
-    with Live(board, console=console.rich, refresh_per_second=2, transient=True) if console.bars else nullcontext():
-        launcher.run(map(watch.job_of, cells))
-    if launcher.refused is not None:
-        raise UserError(launcher.refused)
-    return not launcher.interrupted

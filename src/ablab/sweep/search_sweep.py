@@ -15,10 +15,10 @@ from ablab.store.locks import hold
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
-from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.progress import SearchBoard, given_up_lines
 from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, write_report
 from ablab.sweep.sweep import WAIT, Launch, Policy
+from ablab.sweep.watch import RETRIES, Interruptions
 from ablab.tasks.plan import check_writable
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready

@@ -19,10 +19,10 @@ from ablab.study.definition import define
 from ablab.study.extending import extend, extensions
 from ablab.study.ledger import OPEN, RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
-from ablab.sweep.attempts import RETRIES, Interruptions
 from ablab.sweep.check import check, has_passed
-from ablab.sweep.progress import Board, OnEnd, failure_lines, given_up_lines, summary
+from ablab.sweep.progress import Board, failure_lines, given_up_lines, summary
 from ablab.sweep.summary import close, is_closed, table_lines
+from ablab.sweep.watch import RETRIES, Interruptions, OnEnd
 from ablab.tasks.plan import check_writable
 from ablab.text import counted, how_many, program
 from ablab.tracking.console import Console

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from ablab.sweep.launchers.base import Ending
     from ablab.sweep.launchers.base import Launcher as RunLauncher
     from ablab.sweep.launchers.local import Places
-    from ablab.sweep.progress import Board, OnEnd
+    from ablab.sweep.progress import Board
     from ablab.sweep.sweep import Launch
+    from ablab.sweep.watch import OnEnd
     from ablab.tracking.console import Console
 
 
@@ -60,7 +61,7 @@ class StudyLauncher(Launcher):
 
         `jobs`: maximum number of runs at a time.
         """
-        from ablab.sweep.progress import launch_watched
+        from ablab.sweep.watch import launch_watched
 
         def launch(
             board: "Board",

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ablab.study.ledger import LedgerEntry
     from ablab.study.study import Cell
     from ablab.sweep.hydra import RunLauncher, TypedLine
-    from ablab.sweep.progress import Board, OnEnd
+    from ablab.sweep.progress import Board
     from ablab.sweep.sweep import Launch
+    from ablab.sweep.watch import OnEnd
     from ablab.tracking.console import Console
 
 

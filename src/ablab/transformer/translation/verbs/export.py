@@ -27,7 +27,7 @@ def export(arguments: Sequence[str]) -> int:
     chosen = options.format or FORMAT
     if chosen != FORMAT:
         raise UserError(f"format={chosen}: {saved.name} is a model of task={DEFAULT}; allowed: {FORMAT}")
-    folder = _free(options, saved)
+    folder = Path(options.folder or export_folder(saved, FORMAT, options.quantization))
     sources = _test_sources(saved)[: options.check]
     console = Console()
     if saved.former:
@@ -87,13 +87,6 @@ def _in_a_layout(options: ExportOptions, task: Task) -> int:
     console.say(f"Next: transformers.AutoModelForCausalLM.from_pretrained('{folder}')")
     console.say(f"Results: {folder}")
     return 0
-
-
-def _free(options: ExportOptions, saved: SavedModel) -> Path:
-    """Return the folder for the export, by default inside the model's folder."""
-    if options.folder is not None:
-        return Path(options.folder)
-    return export_folder(saved, FORMAT, options.quantization)
 
 
 def export_folder(saved: SavedModel, format: str, quantization: str) -> Path:
