@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 Say = Callable[[str], None]
@@ -88,19 +88,20 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
-    """Yield rows with aligned columns: the first `left` to the left, the others to the right. Nothing is cut off.
+def aligned(rows: Sequence[Sequence[str]], *, left: int | Collection[int]) -> Iterator[str]:
+    """Yield rows with aligned columns: the first `left`, or those, to the left, others right. Nothing is cut off.
 
     On a terminal that is too narrow, texts are folded within their columns.
     """
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    _narrow(widths, left)
+    texts = range(min(left, len(widths))) if isinstance(left, int) else left
+    _narrow(widths, texts)
     for row in rows:
         folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, folded))):
             cells = [lines[number] if number < len(lines) else "" for lines in folded]
             yield "  ".join(
-                cell.ljust(width) if column < left else cell.rjust(width)
+                cell.ljust(width) if column in texts else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
             ).rstrip()
 
@@ -114,13 +115,12 @@ def terminal_columns() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _narrow(widths: list[int], left: int) -> None:
+def _narrow(widths: list[int], texts: Collection[int]) -> None:
     """Take from the widest columns of text what the terminal lacks."""
     columns = terminal_columns()
     if columns is None:
         return
     lacking = sum(widths) + 2 * (len(widths) - 1) - columns
-    texts = range(min(left, len(widths)))
     while lacking > 0 and texts and max(widths[column] for column in texts) > NARROWEST:
         widths[max(texts, key=lambda column: widths[column])] -= 1
         lacking -= 1

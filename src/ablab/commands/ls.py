@@ -211,8 +211,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
     width = shutil.get_terminal_size().columns
     table = _fitted([columns, *rows], width, [c for c in columns if c in known]) if is_free else [columns, *rows]
     numbers = {"seed", *known}
-    left = [column not in numbers for column in table[0]]
-    console.say_all(aligned(_padded(table, left), left=len(left)))
+    console.say_all(aligned(table, left=[n for n, column in enumerate(table[0]) if column not in numbers]))
     if names.shared:
         console.say(f"all have: {', '.join(names.shared)}")
     console.say_all(_notes(listed, runs))
@@ -259,9 +258,8 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     cells = [[_cell(known.get(column), column, row[column]) for column in columns] for row in rows]
     kept = [n for n, column in enumerate(columns) if column not in known or any(row[n] for row in cells)]
     table = [[line[n] for n in kept] for line in (columns, *cells)]
-    left = [column not in known and column != SIZE for column in table[0]]
     console = Console()
-    console.say_all(aligned(_padded(table, left), left=len(left)))
+    console.say_all(aligned(table, left=[n for n, column in enumerate(table[0]) if column not in {SIZE, *known}]))
     whole = size_of(sum(run.size for run in found))
     console.say(f"{how_many(len(found), 'run')}, {whole}; scores are means, of arms of which no run diverged")
     return DONE
@@ -280,15 +278,6 @@ def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str
         "ended": max((run.record.ended for run in runs if run.damage is None and run.record), default=None),
         SIZE: sum(run.size for run in runs),
     }
-
-
-def _padded(table: Sequence[Sequence[str]], left: Sequence[bool]) -> list[list[str]]:
-    """Put numbers to the right of their columns."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        [cell if is_left else cell.rjust(width) for cell, width, is_left in zip(row, widths, left, strict=True)]
-        for row in table
-    ]
 
 
 def _fitted(table: list[list[str]], width: int, scores: Sequence[str]) -> list[list[str]]:
