@@ -305,6 +305,21 @@ def test_a_reader_that_has_enough_is_no_error(words):
     assert process.wait() == 0
 
 
+def test_a_study_is_finished_whose_reader_has_enough(tmp_path):
+    (tmp_path / "score.py").write_text(
+        "import json, sys\njson.dump({'scores': {'score': float(sys.argv[1])}}, open(sys.argv[2], 'w'))"
+    )
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/two.yaml").write_text(
+        "{question: which, command: [python, score.py, '{x}{seed}', '{result}'], inputs: [score.py],"
+        " scores: {score: {better: higher}}, factors: {x: [1, 2]}, seeds: [1, 2]}"
+    )
+    line = f"{sys.executable} -m ablab train -m experiment=two | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert len(list(tmp_path.glob("outputs/runs/*/record.json"))) == 4
+
+
 def test_standard_input_may_be_closed():
     code = "import sys; from ablab.commands.cli import main; assert sys.stdin is None; main(['ls']); sys.stdin.read()"
     done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" <&-'], capture_output=True, text=True)

@@ -1,5 +1,6 @@
 """Console output of a run: progress bars, a line per validation, and a table of results at the end."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -16,11 +17,18 @@ from ablab.tasks.task import Task
 from ablab.text import aligned, visible
 
 
+class Output(RichConsole):
+    """Where lines go. Their reader may leave early, as `head` does: what was asked for is done all the same."""
+
+    def on_broken_pipe(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
 class Console:
     """One console for all output, so that lines and bars do not overwrite each other. No bars without a terminal."""
 
     def __init__(self, *, bars: bool = True, stderr: bool = False) -> None:
-        self.rich = RichConsole(highlight=False, soft_wrap=True, stderr=stderr)
+        self.rich = Output(highlight=False, soft_wrap=True, stderr=stderr)
         self.bars = bars and self.rich.is_terminal
 
     def say(self, line: str) -> None:
