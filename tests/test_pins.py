@@ -1,4 +1,4 @@
-"""constraints.txt can be installed on every version of Python on which the workflow runs the tests."""
+"""The workflows run what the project has, and constraints.txt can be installed on each of their versions of Python."""
 
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
@@ -14,8 +14,14 @@ PINS = [
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     if not line.startswith("#")
 ]
-WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
-PYTHONS = WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"]
+
+
+def matrix(workflow):
+    text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
+    return yaml.safe_load(text)["jobs"]["test"]["strategy"]["matrix"]
+
+
+PYTHONS = matrix("ci.yml")["python"]
 
 
 def requires_python(pin):
@@ -38,3 +44,8 @@ def test_every_pin_suits_each_python_that_it_is_meant_for(python):
 def test_the_workflow_runs_on_every_python_that_is_supported():
     needed = metadata("ablab")["Requires-Python"]
     assert [version for version in (f"3.{minor}" for minor in range(30)) if version in SpecifierSet(needed)] == PYTHONS
+
+
+def test_what_takes_hours_runs_every_week():
+    targets = {line.split(":")[0] for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()}
+    assert set(matrix("weekly.yml")["target"]) <= targets
