@@ -16,6 +16,7 @@ from ablab.store.chain import Chain
 from ablab.study.experiment import read
 from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.result import CommandError, read_result
+from ablab.tasks.own import DivergedError
 from tests.tasks.commands import DONE, STUDY, TRAIN, only_run, result, words_of
 
 ANY = {"loss": (-math.inf, math.inf)}
@@ -31,6 +32,16 @@ def test_a_score_lies_within_its_bounds(tmp_path, loss, is_refused):
             read_result(path, {"loss": (0, 1)})
     else:
         assert read_result(path, {"loss": (0, 1)}).scores == {"loss": loss}
+
+
+@pytest.mark.parametrize("loss", ["1e30", "-3.7e200", "NaN", "Infinity"])
+def test_a_score_without_a_size_is_divergence(tmp_path, loss):
+    path = tmp_path / "result.json"
+    path.write_text(f'{{"scores": {{"loss": {loss}}}}}')
+    with pytest.raises(DivergedError, match="loss is "):
+        read_result(path, ANY)
+    path.write_text('{"scores": {"loss": 9e29}}')
+    assert read_result(path, ANY).scores == {"loss": 9e29}
 
 
 @pytest.mark.parametrize(

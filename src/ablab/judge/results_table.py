@@ -12,6 +12,7 @@ import numpy as np
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
 from ablab.judge.table_rows import Sheet, is_missing
+from ablab.tasks.score import LARGEST_SCORE
 
 COLUMNS = ("arm", "seed", "metric", "value")
 SCORE = frozenset(("metric", "value"))
@@ -121,19 +122,16 @@ def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
         raise UserError(f"{where}: the run has scores and is said to have diverged; allowed: one or the other")
 
 
-LARGEST = 1e100
-"""Size of a value from which its square would be no number any more."""
-
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """A value. `float` also reads `31_5`, and the digits of other scripts, where a slip is likelier than a number."""
 
 
 def _value(text: str, where: str) -> float:
     value = float(text) if NUMBER.fullmatch(text) else math.nan
-    if not abs(value) < LARGEST:  # nan is not, either
+    if not abs(value) < LARGEST_SCORE:  # nan is not, either
         raise UserError(
-            f"{where}: value={text}: allowed: a number such as 31.5 or 2e-3, below {LARGEST:g}, or {DIVERGED} for a "
-            "run without a score"
+            f"{where}: value={text}: allowed: a number such as 31.5 or 2e-3, below {LARGEST_SCORE:g}, or {DIVERGED} "
+            "for a run without a score"
         )
     return value
 

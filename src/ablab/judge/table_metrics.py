@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -98,15 +99,25 @@ def _sounds_lower(name: str) -> bool:
 
 
 def _digits(name: str, arms: list[list[float]]) -> int:
-    """Return the digits after the point that show the noise within arms to two places; without noise, the scores."""
-    sds = [float(np.std(scores, ddof=1)) for scores in arms if len(scores) > 1 and vary(np.array(scores))]
-    size = float(np.median(sds)) if sds else max((abs(score) for scores in arms for score in scores), default=0.0) / 10
-    if 0 < size < 10**-MOST_DIGITS:
+    """Return the digits after the point that show the noise within arms to two places; without noise, the scores.
+
+    An arm of far lower scores and noise than others have, as beside one that blew up, keeps a digit of its scores.
+    """
+    own = [_noise(scores) for scores in arms]
+    sds = [sd for sd in own if sd]
+    sizes = [max(sd, float(np.mean(np.abs(scores))) / 10) for sd, scores in zip(own, arms, strict=True) if scores]
+    usual = float(np.median(sds)) if sds else 0.0
+    size = min(filter(None, [usual, *sizes]), default=0.0)
+    if 0 < (usual or size) < 10**-MOST_DIGITS:
         raise UserError(
             f"metrics.{name}: its values differ by about {size:.1g}, which the {MOST_DIGITS} digits of a report do not "
             "show; allowed: values in a smaller unit, such as 1e12 times as high"
         )
     return min(MOST_DIGITS, max(0 if sds else 2, 1 - math.floor(math.log10(size)))) if size else 2
+
+
+def _noise(scores: Sequence[float]) -> float:
+    return float(np.std(scores, ddof=1)) if len(scores) > 1 and vary(np.array(scores)) else 0.0
 
 
 def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from math import nan
+from math import floor, log10, nan
 
 from ablab.judge.build import findings
 from ablab.judge.document import Document, DriftLine, Setup
@@ -80,12 +80,23 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         if name in {selection.metric, *(claim.metric for claim in selection.claims)}
     ]
     said += _averaged(selection)
+    said += _hidden(selection) if selection.origin is None and selection.task.has_own_scores else ()
     if selection.origin is not None:
         said.append(f"taken as better: {', '.join(dict.fromkeys(map(_better, _compared(selection))))}")
-    registered = selection.registered
     if registered is not None and selection.error == "moderated" and registered.moderated_test < VERSION:
         said.append(OLDER_TEST)
     return said
+
+
+def _hidden(selection: SelectedArms) -> Iterator[str]:
+    """Yield notes on scores of a program in which all runs are alike as far as their digits show."""
+    for measure in {one.title: one for one in _compared(selection)}.values():
+        found = [measure.value(run) for arm in selection.arms for run in arm.finished]
+        values = [value for value in found if value is not None]
+        spread = max(values, default=0.0) - min(values, default=0.0)
+        if 0 < spread < 10**-measure.digits:
+            hidden = f"{measure.title}: its values differ by {spread:.1g} at most, which {measure.digits} digits hide"
+            yield f"{hidden}; digits: {2 - floor(log10(spread))} among its scores would show it"
 
 
 def _unread(selection: SelectedArms) -> Iterator[str]:

@@ -53,6 +53,9 @@ def _short(value: str) -> str:
 
 SHORT = 24
 
+LARGEST_SCORE = 1e30
+"""Size from which a score counts as none: tests take the fourth power of differences, which must be a number."""
+
 Place = Literal["validation", "test", "training", "evaluating"]
 """Scores of the selected weights on validation, and of the latest evaluation; costs of training, and of evaluation."""
 

@@ -16,6 +16,7 @@ from ablab.store.records import ToldCost
 from ablab.tasks.command.artefacts import KINDS, PARTS, Artefacts, GivenArtefact
 from ablab.tasks.command.pictures import read_picture
 from ablab.tasks.own import DivergedError
+from ablab.tasks.score import LARGEST_SCORE
 
 LARGEST = 512 * 2**20
 """Bytes of the largest result that is read."""
@@ -61,7 +62,9 @@ class CommandResult(BaseModel):
 
 def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> CommandResult:
     """Read a result that has all declared scores, with its pictures beside it. Raises CommandError for any other,
-    DivergedError for one that says so or has a declared score that is not finite. `declared`: scores with their bounds.
+    DivergedError for one that says so or has a declared score that is not finite, or too large to be one.
+
+    `declared`: scores with their bounds.
     """
     if not path.exists():
         raise CommandError("the command ended without a result: it wrote nothing to {result}")
@@ -74,7 +77,7 @@ def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> Comm
         there = ", ".join(found.scores) or "none"
         raise CommandError(f"{path.name}: scores: {lacking[0]} is missing, and there is {there}")
     for name in declared:
-        if not math.isfinite(found.scores[name]):
+        if not abs(found.scores[name]) < LARGEST_SCORE:  # nan is not, either
             raise DivergedError(f"{name} is {found.scores[name]}")
         low, high = declared[name]
         if not low <= found.scores[name] <= high:
