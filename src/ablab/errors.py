@@ -132,11 +132,13 @@ def first_error(
     details = error.errors()
     # A key that is unknown is mostly the one that is missing, misspelt: the user can find it.
     details = [detail for detail in details if detail["type"] == "extra_forbidden"] or details
-    detail = min(details, key=lambda detail: order.get(str(detail["loc"][0]), len(order)))
-    key = prefix + ".".join(map(str, _keys(detail, values)))
+    detail = min(details, key=lambda detail: order.get(str([*detail["loc"], ""][0]), len(order)))
     message = detail["msg"]
     for opening in ("Value error, ", "Input should be ", "String should have "):
         message = message.removeprefix(opening)
+    if not detail["loc"]:  # of the whole, which names its keys itself
+        return message
+    key = prefix + ".".join(map(str, _keys(detail, values)))
     if detail["type"] == "string_type":
         message = "text" if detail["input"] is None else "text, which in YAML needs quotes here"
     if detail["type"] == "missing":

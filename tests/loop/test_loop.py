@@ -304,3 +304,22 @@ def test_a_loop_is_packed_and_verified_with_its_ledger(folder, capsys):
     capsys.readouterr()
     assert main(["verify", "experiment=loop"]) == 1
     assert "loop.json is not what was entered: it was edited" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ("looks: [5, 3, 2, 1]", "looks"),
+        ("looks: [1, 2, 3]", "stop has a level for each look but the last"),
+        ("keep: 2", "levels lie between 0 and 1"),
+    ],
+)
+def test_levels_that_do_not_fit_are_one_line(folder, edit, said, capsys):
+    key = edit.partition(":")[0]
+    kept = [line for line in LOOP.splitlines() if not line.startswith(f"{key}:")]
+    Path("experiments/loop.yaml").write_text("\n".join([*kept, edit]))
+    assert main(["loop", "experiment=loop"]) == 2
+    found = capsys.readouterr().err
+    assert found.startswith("error: ")
+    assert found.count("\n") == 1
+    assert said in found

@@ -52,3 +52,17 @@ def test_a_key_that_comes_twice_is_refused(tmp_path):
 def test_anchors_and_merges_are_read(tmp_path):
     text = "factors:\n  a: &a {x: [layerdrop=0.1]}\n  b: {<<: *a, y: []}\n"
     assert list(read(written(tmp_path, text)).factors["b"]) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("tune: {values: [0.1, 0.1], seeds: [11]}", "tune=.*: allowed: values that differ"),
+        ("search: {space: {optim.lr: [0.1, 0.2]}, trials: 2}", "allowed with search: a list of seeds"),
+    ],
+)
+def test_what_is_wrong_with_several_keys_at_once_is_one_line(tmp_path, more, said):
+    path = tmp_path / "e.yaml"
+    path.write_text(f"question: q\nseeds: {{from: 3, to: 6}}\n{more}\n")
+    with pytest.raises(UserError, match=said):
+        read(path)

@@ -157,3 +157,36 @@ def test_an_objective_that_the_command_lacks_is_refused(folder, capsys):
     assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 2
     assert "search.objectives.0=acc: " in (said := capsys.readouterr().err)
     assert "err" in said
+
+
+@pytest.mark.parametrize("text", ["1.10", "1e-3", "true", "null", "cos,ine", "[x]", "plain", "a b", "'q'"])
+def test_a_text_of_a_space_comes_to_the_command_as_it_is(folder, text):
+    Path("bowl.py").write_text(BOWL)
+    space = f"rate: [{json.dumps(text)}, other]"
+    Path("experiments/bowl.yaml").write_text(re.sub(r"rate: \{[^}]*\}", lambda _: space, SEARCH))
+    found = define_search(("experiment=bowl",))
+    (rates,) = found.space.dimensions
+    cell = found.cell(0, [f"{rates.key}={rates.values[0]}"])
+    assert cell.planned.config.task.values["rate"] == text
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "lacking"),
+    [
+        ("metric: test_bleu", "metric=test_bleu", "bleu"),
+        ("metric: decoding_speed", "metric=decoding_speed", "memory"),
+        ("tune: {key: schedule, values: [1, 2], seeds: [11], metric: bleu}", "tune.metric=bleu", "accuracy"),
+        (
+            "search: {space: {schedule: [a, b]}, trials: 3, objectives: [decoding_speed]}",
+            "search.objectives.0=",
+            "bleu",
+        ),
+    ],
+)
+def test_a_file_that_declares_scores_is_offered_no_others(folder, more, key, lacking, capsys):
+    Path("experiments/lr.yaml").write_text(f"{STUDY}{more}\n")
+    assert main(["study", "experiment=lr"]) == 2
+    said = capsys.readouterr().err
+    assert f"{key}" in said
+    assert "val_loss" in said
+    assert lacking not in said.partition("allowed")[2]

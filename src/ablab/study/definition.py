@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ablab.code.machine import uncollected
 from ablab.config import compose_arm
 from ablab.config.schema import OF_A_SWEEP
-from ablab.errors import UserError, about
+from ablab.errors import UserError, about, choices
 from ablab.fields import flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
@@ -240,6 +240,8 @@ def check_scales_when_tuned(
         arms = [arm.name for arm in trials.arms[begin : begin + settings]]
         recipes = [flatten(trials.cells_of(arm)[0].planned.recipe) for arm in arms]
         validated = trials.task.validated
+        if tune.metric not in validated:
+            raise UserError(f"tune.metric={tune.metric}: {choices(tune.metric, validated)}")
         if (reason := validated[tune.metric].unlike(recipes)) is not None:
             allowed = [key for key, score in validated.items() if score.unlike(recipes) is None]
             raise UserError(f"tune.metric={tune.metric}: {reason}; allowed: {', '.join(allowed)}")

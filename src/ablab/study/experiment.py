@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial, reduce
+from itertools import chain
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType
@@ -46,14 +47,16 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def _among(more: Callable[[], Iterable[str]]) -> AfterValidator:
-    """Accept the scores of any task, of the file's own its costs too, the user's own metrics, and these names."""
+def _among(more: Callable[[], Iterable[str]] = tuple, *, costs: bool = False) -> AfterValidator:
+    """Accept these names, and the scores of the file's own task with its costs, or else of any task, the user's own
+    metrics, and `costs`.
+    """
 
     def check(name: str, info: ValidationInfo) -> str:
         check_metric(name)
-        own = [score for task in _own_task(info) for score in task.measured]
-        scores = [*own, *(score for task in known_tasks() for score in task.scores)]
-        allowed = dict.fromkeys((*scores, *own_metrics(), *more()))
+        scores: list[Iterable[str]] = [task.measured for task in _own_task(info)]
+        scores = scores or [*(task.measured if costs else task.scores for task in known_tasks()), own_metrics()]
+        allowed = dict.fromkeys((*chain(*scores), *more()))
         if name not in allowed:
             raise ValueError(choices(name, allowed))
         return name
@@ -66,19 +69,15 @@ def _own_task(info: ValidationInfo) -> tuple[Task, ...]:
     return () if info.context is None else (info.context,)
 
 
-def _costs() -> list[str]:
-    return [name for task in known_tasks() for name in task.costs]
+Metric = Annotated[str, _among()]
 
-
-Metric = Annotated[str, _among(tuple)]
-
-Compared = Annotated[str, _among(_costs)]
+Compared = Annotated[str, _among(costs=True)]
 """Metrics of which each run has a value."""
 
 WORTH = "worth"
 """Metric of claims about the factor of compute by which the baseline would score as well."""
 
-Claimed = Annotated[str, _among(lambda: (*_costs(), *of_arms(), WORTH))]
+Claimed = Annotated[str, _among(lambda: (*of_arms(), WORTH), costs=True)]
 """Metrics of claims."""
 
 
@@ -143,7 +142,7 @@ def check_seeds(seeds: list[int]) -> list[int]:
 
 
 def _validated(key: str, info: ValidationInfo) -> str:
-    allowed = dict.fromkeys(score for task in (*_own_task(info), *known_tasks()) for score in task.validated)
+    allowed = dict.fromkeys(score for task in _own_task(info) or known_tasks() for score in task.validated)
     if key not in allowed:
         raise ValueError(choices(key, allowed))
     return key
@@ -174,6 +173,8 @@ class Tune(Declared):
     def _one_way(self) -> "Tune":
         if (self.values is None) == (self.space is None) or (self.space is None) != (self.trials is None):
             raise ValueError("allowed: values of one key, or a space and the number of its trials")
+        if len(set(self.values or ())) < len(self.values or ()):
+            raise ValueError("allowed: values that differ")
         return self
 
     @property

@@ -53,8 +53,15 @@ def _searched(block: Mapping[str, Any], names: Sequence[str], score: str, *, is_
     if "key" in found:
         found["key"] = _key(str(found["key"]), names)
     if isinstance(space := found.get("space"), Mapping):
-        found["space"] = {_key(str(key), names): values for key, values in space.items()}
+        found["space"] = {_key(str(key), names): _quoted(values) for key, values in space.items()}
     return found
+
+
+def _quoted(values: Any) -> Any:
+    """Return the levels of a space with text as the words of a run have it; an interval has none."""
+    return (
+        [_written(each) if isinstance(each, str) else each for each in values] if isinstance(values, list) else values
+    )
 
 
 def _levels(factor: str, given: Any, names: Sequence[str]) -> Any:
