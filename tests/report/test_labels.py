@@ -181,3 +181,15 @@ def test_two_arms_that_would_be_called_alike_keep_their_names(report):
     found = labels_of(document, {first: "twin", second: "twin"})
     assert not {first, second} & set(found)
     assert set(others) <= set(found)
+
+
+def test_a_programs_factors_have_no_names_of_options_here(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "{question: which, command: [python, x.py, '{norm}', '{layerdrop}', '{seed}', '{result}'], seeds: [1],"
+        " scores: {loss: {better: lower}}, factors: {norm: [pre, scalenorm, l2], layerdrop: [0, 1]},"
+        " labels: {norm=l2: unit length}}"
+    )
+    study = define((f"experiment={path}", f"outputs={tmp_path}"))
+    said = {study.label_of(arm.name) for arm in study.arms}
+    assert {"norm=pre,layerdrop=0", "norm=scalenorm,layerdrop=1", "unit length with layerdrop=1"} <= said

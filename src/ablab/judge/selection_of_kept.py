@@ -78,7 +78,7 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         awaited=awaited,
         late=late,
         declared=experiment.metric,
-        labels=experiment.labels,
+        labels=experiment.spoken,
         study=folder,
         looks=None if registered.looks is None else Looks(*registered.looks),
         ended=next((one.ended for one in extensions(folder)[-1:]), None),

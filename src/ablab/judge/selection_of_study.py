@@ -76,7 +76,7 @@ def of_study(study: Study) -> SelectedArms:
         tuning_metric="loss" if experiment is None or experiment.tune is None else experiment.tune.metric,
         looks=study.looks,
         lengths=study.lengths,
-        labels={} if experiment is None else experiment.labels,
+        labels={} if experiment is None else experiment.spoken,
         ended=next((one.ended for one in extensions(study.folder)[-1:]), None),
     )
 

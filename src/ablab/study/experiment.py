@@ -254,6 +254,18 @@ class Experiment(Declared):
         """The estimate of noise that decides: as declared; else moderated, but paired where seeds are added."""
         return self.error or ("paired" if isinstance(self.seeds, Added) else "moderated")
 
+    @property
+    def spoken(self) -> dict[str, str]:
+        """What people call its levels: its labels. Values of a command keep their names, also those of options here."""
+        levels = [
+            (f"{factor}={name}", words)
+            for factor, of in self.factors.items()
+            if isinstance(of, dict)
+            for name, words in of.items()
+        ]
+        own = {name: name for name, words in levels if words and words[0].startswith("task.")}
+        return {**own, **self.labels}
+
     @model_validator(mode="after")
     def _confirmed_at_once(self) -> "Experiment":
         if self.search is not None and isinstance(self.seeds, Added):

@@ -240,7 +240,7 @@ class Study:
 
     def label_of(self, arm: str) -> str:
         """Return what people call an arm, as the reports of the study do."""
-        return label_of(arm, {} if self.experiment is None else self.experiment.labels)
+        return label_of(arm, {} if self.experiment is None else self.experiment.spoken)
 
     def said(self, claim: Settled) -> str:
         """Return a claim in a line, with what people call its arms where that tells them apart."""
