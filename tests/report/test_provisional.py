@@ -149,3 +149,13 @@ def test_a_study_that_was_never_launched_has_nothing_to_close(unfinished, capsys
     code, _, err = close(unfinished, "enough", capsys)
     assert code == BAD_INPUT
     assert "was never launched" in err
+
+
+def test_an_arm_that_came_later_is_no_claim_that_did(reported, tmp_path):
+    """What has not ended then is of no claim at all."""
+    path = tmp_path / "claims.yaml"
+    path.write_text(Path(reported.words[0].partition("=")[2]).read_text().replace("0.5]", "0.5, 0.6]"))
+    outputs = shutil.copytree(reported.study.outputs, tmp_path / "outputs")
+    data, _ = report((f"experiment={path}", f"outputs={outputs}"))
+    assert any("runs are missing" in note for note in data["notes"])
+    assert not any(note.startswith("provisional") for note in data["notes"])

@@ -11,6 +11,7 @@ from ablab.statistics.convergence import drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
+from ablab.study.ledger import register
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 
@@ -315,3 +316,13 @@ def test_the_chance_of_equivalence_is_the_simulated_one(margin, error, df):
     estimated = error * np.sqrt(rng.chisquare(df, 200_000) / df)
     shown = np.abs(estimate) < margin - stats.t.ppf(0.95, df) * estimated
     assert equivalence_power(margin, error, df) == pytest.approx(shown.mean(), abs=0.005)
+
+
+def test_seeds_that_came_later_give_registered_claims_no_power(tmp_path):
+    claims = ["{arm: layerdrop=0.1, expect: greater, metric: failures}"]
+    register(define(declared(tmp_path, claims, "[1, 2, 3]")))
+    before = words_of(declared(tmp_path, claims, "[1, 2, 3]"))
+    more = [*claims, "{arm: layerdrop=0.2, expect: greater, metric: failures, secondary: true}"]
+    first, later = words_of(declared(tmp_path, more, "[1, 2, 3, 4, 5]"))
+    assert [first] == before
+    assert later[0] < first[0], "a claim that came with the seeds has them"

@@ -121,6 +121,8 @@ def test_a_search_of_a_command_takes_its_own_score(folder, objective):
     assert TrialHandle.read(Path("outputs/studies/bowl")).score == "err", "of each line of progress"
     (claim,) = json.loads(Path("outputs/reports/bowl/report.json").read_text())["claims"]
     assert claim["outcome"] == "supported"
+    notes = json.loads(Path("outputs/reports/bowl/report.json").read_text())["notes"]
+    assert not [note for note in notes if "more run" in note], "the winning trial is no run that was left out"
 
 
 TYPED = (

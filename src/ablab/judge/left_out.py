@@ -35,7 +35,7 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     """
     rows = {run.record.condition_id: row for row in selection.rows for run in row.runs if run.record is not None}
     own = {run.folder.run_id for run in selection.rests_on}
-    others = list(_others(selection.outputs, rows, own))
+    others = list(_others(selection, rows, own))
     gone = _gone(selection.outputs, rows, chain.ended - own)
     if not others and not gone:
         return
@@ -75,15 +75,20 @@ class _Other(NamedTuple):
     seed: int
 
 
-def _others(outputs: Path, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -> Iterator[_Other]:
-    """Yield each other run of the store that has ended and is of one of these recipes."""
-    for folder in all_runs(outputs):
+def _others(selection: SelectedArms, rows: Mapping[str, ArmRuns], own: AbstractSet[str]) -> Iterator[_Other]:
+    """Yield each other run of the store that has ended and is of one of these recipes; no trial of the study's search,
+    whose place is said.
+    """
+    for folder in all_runs(selection.outputs):
         path = folder.path / RECORD
         content = path.read_bytes() if folder.run_id not in own and path.exists() else b""
         # Most runs of a large store are of other recipes: only what is compared is read as records are.
         if any(condition.encode() in content for condition in rows):
             with suppress(ValueError, LookupError, TypeError):
                 record = json.loads(content)
+                searched, _, _ = (record["config"].get("search_trial") or "").rpartition(":")
+                if searched and selection.study is not None and Path(searched).name == selection.study.name:
+                    continue
                 yield _Other(rows[record["condition_id"]], folder, record["config"]["seed"])
 
 

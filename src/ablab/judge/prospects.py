@@ -11,6 +11,7 @@ import numpy as np
 
 from ablab.fields import flatten
 from ablab.judge.lines import Advice
+from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.conditions import steady
 from ablab.statistics.convergence import TWO_VALIDATIONS, validations_at_the_end
@@ -165,9 +166,17 @@ class Prospect:
 
 
 def prospects(study: Study) -> Iterator[Prospect]:
-    """Yield a prospect for each claim: what its seeds would see, from the noise known so far."""
+    """Yield a prospect for each claim: what its seeds would see, from the noise known so far.
+
+    Of a registered claim, these are the seeds of the registration: later ones decide only claims that came with them.
+    """
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
+    registered = Registered.of(study.folder) if study.looks is None else None
+    whole = first = study
+    if registered is not None and MINIMUM_SEEDS <= len(registered.seeds) < len(study.seeds):
+        first = replace(study, seeds=[seed for seed in study.seeds if seed in registered.seeds])
     for claim in study.claims:
+        study = first if registered is not None and registered.asks(claim) else whole
         if (reason := _off_scale(study, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
             continue

@@ -62,10 +62,13 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         said.append("smoke runs: every stage ran, but on a sliver of data, so that the scores mean nothing")
     said += _unread(selection)
-    if selection.awaited and selection.claims and selection.looks is None:
+    registered = selection.registered
+    is_open = bool(selection.as_registered.awaited)
+    waiting = [one for one in selection.claims if is_open or registered is None or not registered.asks(one)]
+    if selection.awaited and waiting and selection.looks is None:
         awaited = {run.folder.path for run in selection.awaited}
         expected = awaited | {run.folder.path for run in selection.where(lambda run: run.has_ended)}
-        which = "" if selection.as_registered.awaited else " on claims that came after the first launch"
+        which = "" if is_open else " on claims that came after the first launch"
         or_else = f", or are given up ({program('study')} close='the reason')" if selection.origin is None else ""
         said.append(
             f"provisional: {len(awaited)} of {len(expected)} runs have not ended; there are estimates and no "
