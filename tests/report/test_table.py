@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -188,7 +189,7 @@ REFUSED = {
     "short": (
         ["a,1,score"],
         None,
-        ":2: has more or fewer values than there are columns; a name with commas needs quotes",
+        ":2: has more or fewer values than there are columns, which ',' separates",
     ),
     "quotes": (['"a"b,1,score,1'], None, "cannot be read as CSV (',' expected after"),
     "both": (["a,1,score,1", "a,1,other,diverged"], None, ":3: the run has scores and is said to have diverged"),
@@ -258,7 +259,7 @@ def test_what_a_table_cannot_do_is_said(tmp_path, words, said):
 
 def test_a_table_that_is_not_there(tmp_path):
     assert typed(f"table={tmp_path / 'no.csv'}")[2].endswith("no.csv: no such file\n")
-    assert "allowed: .csv, .jsonl" in typed(f"table={tmp_path}")[2]
+    assert "allowed: .csv, .tsv, .jsonl" in typed(f"table={tmp_path}")[2]
 
 
 @pytest.mark.parametrize(("noise", "digits"), [(0.4, 2), (0.03, 3), (30.0, 0), (0.0, 2)])

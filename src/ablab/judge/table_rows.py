@@ -99,9 +99,13 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def _csv(path: Path) -> Sheet:
+    """Read values between commas, or between semicolons or tabs, whichever the header has most of."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
+            header = file.readline()
+            file.seek(0)
+            delimiter = max(",;\t", key=header.count)
+            reader = csv.DictReader(file, strict=True, delimiter=delimiter)
             columns = list(reader.fieldnames or [])
             rows = [Row(f"{path}:{reader.line_num}", row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -110,7 +114,8 @@ def _csv(path: Path) -> Sheet:
     for where, row in rows:
         if None in row or None in row.values():
             raise UserError(
-                f"{where}: has more or fewer values than there are columns; a name with commas needs quotes"
+                f"{where}: has more or fewer values than there are columns, which {delimiter!r} separates; a name with "
+                "that in it needs quotes"
             )
     return Sheet(str(path), columns, rows)
 
@@ -145,7 +150,7 @@ def _parquet(path: Path) -> Sheet:
     raise UserError(f"table={path}: Parquet needs a library: pip install pyarrow, or polars")
 
 
-READERS = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
+READERS = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
 """By the ending of the name."""
 
 
