@@ -117,7 +117,7 @@ def test_another_table_than_the_registered_one_is_said(place, capsys):
     registered(capsys, "claims.yaml", "table=results.csv")
     write(place, name="other.csv")
     (claim,) = reported("other.csv")[0]["claims"]
-    assert claim["exploratory"] == "the claims were registered for ../results.csv"
+    assert claim["exploratory"] == "the claims were registered for ../results.csv, as seen from the store"
 
 
 def test_claims_registered_for_two_tables_are_those_of_each(place, capsys):

@@ -11,7 +11,7 @@ from ablab.search.settings import ValueRange, objectives_now
 from ablab.search.space import Levels, Range, Space
 from ablab.search.stopping import Stopping, TrialHandle
 from ablab.search.storage import JOURNAL, open_storage
-from ablab.search.trials import Trials, best_of, front_of, saved_line
+from ablab.search.trials import Trials, best_of, front_of, of_asked, saved_line
 
 SPACE = Space(
     (
@@ -232,3 +232,10 @@ def test_every_rule_spares_the_best(rule, tmp_path):
             trials.tell(trial.number, "finished", [loss(trial)], steps=50, total_steps=50)
     assert bool(stopped) == (rule != "none")
     assert min(losses, key=losses.get) not in stopped
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "0 of 2 trials"), (2, "2 of 2 trials"), (3, "3 trials, for 2 that are asked for,")]
+)
+def test_more_trials_than_are_asked_for_by_now_are_no_part_of_them(count, said):
+    assert of_asked(count, 2) == said

@@ -34,6 +34,9 @@ def test_a_study_of_commands_is_judged_reported_packed_and_verified(folder, caps
     assert all("trains with cosine" in log for log in logs)
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     assert "6 runs: 6 finished" in capsys.readouterr().out
+    assert {row["parameters"] for row in open_store("outputs").study("lr").table()} == {None}
+    assert main(["pack", "experiment=lr", "to=lr.tar"]) == 2
+    assert "to=lr.tar: allowed: a name that ends in .zip" in capsys.readouterr().err
     assert main(["pack", "experiment=lr"]) == 0
     capsys.readouterr()
     assert main(["verify", "archive=outputs/packs/lr.zip"]) == 0
@@ -182,8 +185,11 @@ def test_levels_are_what_they_are_in_the_file(folder):
 
 
 def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
+    Path("experiments/lr.yaml").write_text(STUDY.replace("cosine]", "ünï]").replace("=cosine", "=ünï"))
     assert main(["study", "experiment=lr"]) == 0
-    assert "builds every arm" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "builds every arm" not in said
+    assert "task.values.schedule=ünï" in said
     assert main(["train", *words_of(DONE)]) == 0
     assert main(["show", f"run={only_run().id}"]) == 0
     (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("training ")]

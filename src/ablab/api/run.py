@@ -264,7 +264,7 @@ class Run:
         if self.record is None:
             return {**head, **self.described}
         head |= {"condition": self.record.condition_id, "ended": self.record.ended}
-        head |= {"parameters": self.record.cost.parameters, "minutes": round(self.record.cost.seconds / 60, 2)}
+        head |= {"parameters": self.record.cost.parameters or None, "minutes": round(self.record.cost.seconds / 60, 2)}
         if self.judged is not None:
             head["test_set"] = self.judged.test_name
         return {**head, **self.scores, **self.described}

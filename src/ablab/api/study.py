@@ -74,7 +74,7 @@ class LaunchedStudy:
                 "state": run.state,
                 self.document.metric: run.score,
                 **({} if loss is None else {loss.name: run.loss}),
-                "parameters": None if (cost := costs.get(run.run_id)) is None else cost.parameters,
+                "parameters": None if (cost := costs.get(run.run_id)) is None else cost.parameters or None,
                 "minutes": None if cost is None else round(cost.seconds / 60, 2),
             }
             for arm in self.arms

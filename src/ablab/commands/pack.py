@@ -26,6 +26,8 @@ def pack(arguments: Sequence[str]) -> int:
 
     options, words = split_words(PackOptions, arguments)
     outputs = Path(options.outputs)
+    if options.to is not None and Path(options.to).suffix != ".zip":
+        raise UserError(f"to={options.to}: allowed: a name that ends in .zip, which the archive is")
     if (options.runs is None) == (not words):
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
     if words and (ledger := ledger_of(words, outputs)) is not None:

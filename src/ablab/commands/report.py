@@ -151,10 +151,7 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     news = [f"in-{metric}"] * (metric != selection.metric) + [f"against-{baseline}"] * (baseline != selection.baseline)
     if not news:
         return selection
-    note = (
-        f"{how_many(len(selection.claims), 'claim')} about {selection.metric} against {selection.baseline} "
-        f"not judged here: the report {selection.name} does that"
-    )
+    note = f"not judged here, but in the report {selection.name}: {how_many(len(selection.claims), 'claim')}"
     notes = (*selection.notes, note) if selection.claims else selection.notes
     name = "-".join((selection.name, *news))
     changed = replace(selection, name=name, metric=metric, baseline=baseline, claims=[], notes=notes)

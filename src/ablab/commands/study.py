@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ablab.commands.options import StudyOptions
 from ablab.errors import UserError
-from ablab.fields import flatten
+from ablab.fields import as_typed, flatten
 from ablab.judge.ends import given_up
 from ablab.judge.prospects import prospects
 from ablab.store.chain import Chain
@@ -228,7 +228,7 @@ def _plan(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str,
 
 def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     found = differing(baseline, other)
-    return ", ".join(f"{key}={json.dumps(value)}".replace('"', "") for key, value in found.items())
+    return ", ".join(f"{key}={as_typed(value)}" for key, value in found.items())
 
 
 def _estimate(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str, Tried]) -> float | None:

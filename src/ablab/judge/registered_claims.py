@@ -196,7 +196,7 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     if place is None:
         return
     if found.table not in (None, place_from(place, judged.store)):
-        yield f"the claims were registered for {found.table}"
+        yield f"the claims were registered for {found.table}, as seen from the store"
     if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
         what = "was last written" if judged.results.began is None else "has a run that began"
         yield f"{Path(place).name} {what} on {_day(at)}, before the claims were registered on {found.day}"

@@ -184,6 +184,11 @@ def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[T
     return [done[index] for index in front([trial.values or () for trial in done], objectives)]
 
 
+def of_asked(count: int, asked: int) -> str:
+    """Return `7 of 20 trials`; of more than are asked for by now, both numbers."""
+    return f"{count} of {asked} trials" if count <= asked else f"{count} trials, for {asked} that are asked for,"
+
+
 def counts_of(trials: Sequence[Trial]) -> str:
     """Count outcomes, as in `12 finished, 6 stopped early, 1 failed`."""
     names: dict[Outcome | None, str] = {

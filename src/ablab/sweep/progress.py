@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ablab.search.trials import Trial, Trials, best_so_far, counts_of
+from ablab.search.trials import Trial, Trials, best_so_far, counts_of, of_asked
 from ablab.store.failures import Failure
 from ablab.store.heartbeat import Pulse
 from ablab.store.records import Strict
@@ -297,7 +297,7 @@ class SearchBoard(Board):
 def progress_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) -> str:
     """Return a line such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
     done = [trial for trial in all_trials if trial.outcome is not None]
-    line = f"{len(done)} of {search.settings.trials} trials"
+    line = of_asked(len(done), search.settings.trials)
     line += f": {counts_of(done)}" if done else ""
     best = best_so_far(all_trials, trials.objectives, trials.names[0])
     return line if best is None else f"{line}   {best}"

@@ -15,7 +15,7 @@ from ablab.errors import UserError
 from ablab.files import csv_text, write_json, write_text
 from ablab.search.settings import Objective, objectives_of
 from ablab.search.storage import JOURNAL, open_storage
-from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, saved_line
+from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, of_asked, saved_line
 from ablab.store.records import now
 from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
@@ -228,7 +228,7 @@ def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[
     left = max(0, search.settings.trials - len(all_trials))
     open_ones = [(states[State.RUNNING], "running"), (states[State.QUEUED], "queued"), (interrupted, "interrupted")]
     parts = [*open_ones, (left, "left")]
-    line = f"{len(done)} of {search.settings.trials} trials ended" + (f": {counts_of(done)}" if done else "")
+    line = f"{of_asked(len(done), search.settings.trials)} ended" + (f": {counts_of(done)}" if done else "")
     line += "".join(f"; {number} {name}" for number, name in parts if number)
     best = None if trials is None else best_so_far(all_trials, trials.objectives, trials.names[0])
     return line if best is None else f"{line}; {best}"
