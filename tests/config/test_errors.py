@@ -106,6 +106,7 @@ BAD = {
     "data=text": ["data.train", "corpus/train"],
     "data=text data.train=/nowhere/x": ["data.train=/nowhere/x", "no folder /nowhere"],
     "pruning=data_driven": ["pruning=data_driven", "layerdrop_rates=learned", "got uniform and 0"],
+    "pruning.depths=[]": ["pruning.depths=[]", "allowed: "],
     "pruning.depths=[9]": ["pruning.depths=[9]", "allowed: 1 to"],
     "pruning=importance pruning.what=layers": ["pruning.what=layers", "allowed: pruning.what=heads"],
     "pruning=importance model.num_heads=1": ["pruning.what=heads", "model.num_heads=1", "allowed: pruning.what=layers"],

@@ -85,6 +85,18 @@ def test_a_missing_file_names_the_key(tmp_path: Path, configured: Configured, fi
         configured("text", **prefixes).check()
 
 
+def test_columns_are_fields_of_json(tmp_path: Path, configured: Configured, fill: Fill) -> None:
+    with pytest.raises(UserError, match=r"data\.columns=\[a,b\]: names fields of \.jsonl files, and there are none"):
+        configured("text", **fill(tmp_path), columns=["a", "b"]).check()
+    table = tmp_path / "train.tsv"
+    table.write_text("one\teins\n")
+    with pytest.raises(UserError, match="and there are none"):
+        configured("text", **{**fill(tmp_path), "train": str(table)}, columns=["de", "en"]).check()
+    lines = tmp_path / "train.jsonl"
+    lines.write_text('{"a": "one", "b": "eins"}\n')
+    configured("text", **{**fill(tmp_path), "train": str(lines)}, columns=["a", "b"]).check()
+
+
 def test_two_languages_are_needed(tmp_path: Path, configured: Configured, fill: Fill) -> None:
     with pytest.raises(UserError, match="two languages, got en"):
         configured("text", **fill(tmp_path), tgt="en").check()

@@ -115,6 +115,11 @@ def test_a_separator_of_json_lines_is_refused(tmp_path):
         check_texts(documents(path, separator="line"))
 
 
+def test_a_field_of_plain_files_is_refused(train):
+    with pytest.raises(UserError, match=r"data\.field=body: names what \.jsonl files have"):
+        check_texts(documents(train, separator="line", field="body"))
+
+
 def test_too_few_documents_and_too_many_asked_for(train, tmp_path):
     with pytest.raises(UserError, match=r"data\.valid_documents=30: there are 20 validation documents"):
         check_sizes(documents(train, separator="line", valid_documents=30))

@@ -105,7 +105,7 @@ class RulePruning(Pruning):
     """The curves to make. `depths`: numbers of remaining layers; None: every number."""
 
     curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1)]
-    depths: list[Count] | None
+    depths: Annotated[list[Count], Field(min_length=1)] | None
 
 
 What = Literal["layers", "heads"]
@@ -129,7 +129,7 @@ class EitherPruning(RulePruning):
 
     what: Annotated[What, Formerly("layers")]
     curves: Annotated[list[Literal["decoder", "encoder", "both"]], Field(min_length=1), OF_LAYERS]
-    depths: Annotated[list[Count] | None, OF_LAYERS]
+    depths: Annotated[Annotated[list[Count], Field(min_length=1)] | None, OF_LAYERS]
     heads: HeadCounts
 
 

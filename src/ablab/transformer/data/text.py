@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ablab.errors import UserError
-from ablab.fields import RUNTIME, Count, Formerly
+from ablab.fields import RUNTIME, Count, Formerly, as_typed
 from ablab.transformer.data.corpus import Corpus, OneOrMore, Pair, Split, digest_of, joint_digest, listed
 from ablab.transformer.data.kept import kept
 from ablab.transformer.data.normalization import is_plain
 from ablab.transformer.data.splitting import HeldOut, hold_out
-from ablab.transformer.data.text_files import Table, count_pairs, digest_of_pair, is_table, locate, stream_pairs
+from ablab.transformer.data.text_files import JSONL, Table, count_pairs, digest_of_pair, is_table, locate, stream_pairs
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,9 @@ class Text(Corpus):
                     f"one of the two{', such as data.split=[SIZE] for validation alone' * (key == 'test')}"
                 )
             self._sources(key)
+        prefixes = [prefix for key in ("train", *HELD_OUT) if key not in self._cut for prefix in self._prefixes(key)]
+        if self.columns is not None and not any(prefix.endswith(JSONL) for prefix in prefixes):
+            raise UserError(f"data.columns={as_typed(self.columns)}: names fields of .jsonl files, and there are none")
         places = [source.paths[0].resolve() for source in self._sources("test")]
         if len(set(places)) < len(places):
             raise UserError(f"data.test=[{','.join(self._prefixes('test'))}]: allowed: each test set once")

@@ -35,7 +35,7 @@ def _costs(record: Record) -> Iterator[tuple[str, str]]:
         "training",
         f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
         f"{cost.tokens_per_second:,.0f} target tokens/s"
-        + ("" if share is None else f", {100 * share:.0f} % of a large matrix product's speed"),
+        + ("" if share is None or share > 1 else f", {100 * share:.0f} % of a large matrix product's speed"),
     )
     dropped = {kind: number for kind in DROPPED if (number := record.data["train"].get(f"dropped_{kind}"))}
     if dropped:

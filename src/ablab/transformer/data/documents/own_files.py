@@ -11,6 +11,9 @@ from ablab.fields import RUNTIME
 from ablab.transformer.data.documents.reading import FILE, check_readable, files_of, is_json, read_documents
 from ablab.transformer.data.documents.text_corpus import HELD_OUT, TextCorpus
 
+FIELD = "text"
+"""The field of JSON that holds the text unless one is named."""
+
 
 class Documents(TextCorpus):
     """Files of text: plain, `.gz` or `.zst`; `.jsonl` has a document in the `field` of each line.
@@ -37,6 +40,10 @@ class Documents(TextCorpus):
             check_readable(path)
         if self.separator != FILE and all(map(is_json, files)):
             raise UserError(f"data.separator={self.separator}: each line of JSON is a document; allowed: {FILE}")
+        if self.field != FIELD and not any(map(is_json, files)):
+            raise UserError(
+                f"data.field={self.field}: names what .jsonl files have, and there are none; allowed: {FIELD}"
+            )
 
     def read(self, names: Sequence[str]) -> Iterator[str]:
         for path in files_of(names):
