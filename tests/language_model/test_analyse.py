@@ -76,6 +76,15 @@ def test_nothing_is_computed_twice(analysed, capsys):
     assert "nothing is computed again" in capsys.readouterr().out
 
 
+def test_a_text_that_the_model_cannot_read_at_once_is_said_to_be_cut(analysed, capsys):
+    _, words, _ = analysed
+    capsys.readouterr()
+    text = "the old cat sat " * 40
+    assert main([*(word for word in words if not word.startswith("text=")), f"text={text}"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("text=the old cat sat")]
+    assert " tokens, of which the model reads the first " in line
+
+
 def test_beginnings_end_at_a_space_and_lie_evenly():
     documents = ["", "  ", *(f"{number} {'word ' * 30}" for number in range(8)), "0 short"]
     found = beginnings(documents)

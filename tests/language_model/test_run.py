@@ -156,6 +156,32 @@ def test_generate_continues_a_prompt_and_a_seed_decides_it(store, capsys):
     assert told.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("temperature=1e-40", "temperature=1e-40: allowed: 0, or from 1e-06 on"),
+        ("temperature=-1", "temperature=-1: allowed: 0, or from 1e-06 on"),
+        ("prompt=\udcff", "not UTF-8; allowed: text"),
+    ],
+)
+def test_what_cannot_be_generated_is_one_line(store, capsys, word, why):
+    code, told = said(capsys, "generate", f"run={store.first}", f"outputs={store.outputs}", word)
+    assert code == 2
+    assert why in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_unknown_characters_of_a_prompt_are_told(store, capsys, tmp_path):
+    """Pieces cut what they lack into bytes; characters have one sign for all that are unknown."""
+    prompt, rest = "prompt=the 漢字", ("max_tokens=2", "temperature=0")
+    assert said(capsys, "generate", f"run={store.first}", f"outputs={store.outputs}", prompt, *rest)[1].err == ""
+    words = [word for word in store.words if not word.startswith("outputs=")]
+    typed(*words, "data.tokenizer=char", "training.max_steps=1", "training.valid_every=1", f"outputs={tmp_path}")
+    (run,) = (path for path in (tmp_path / "smoke/runs").iterdir() if path.is_dir())
+    code, told = said(capsys, "generate", f"run={run}", prompt, *rest)
+    assert (code, told.err) == (0, "unknown to the tokenizer, and read as one sign: 2 tokens of prompt\n")
+
+
 def test_a_packed_run_is_verified_and_generates(store, capsys, tmp_path):
     archive = tmp_path / "run.zip"
     words = (f"runs={store.first}", f"outputs={store.outputs}", f"to={archive}", "weights=true")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ablab.store.artefacts import Artefact, Axis
 from ablab.store.records import Record
+from ablab.text import Say
 from ablab.transformer.analysis import attention_maps
 from ablab.transformer.analysis.inspect import NAMES, mean_heads, single_heads
 from ablab.transformer.analysis.next_token import TOP, predictions, table, uncertainty
@@ -78,6 +79,14 @@ def add_artefacts(
 ) -> None:
     """Compute each missing artefact, draw it, pass its picture to the callbacks, and write it."""
     add(OpenedText(planned, record, callbacks.on_message), MAKERS, lacking, callbacks)
+
+
+def say_what_is_cut(planned: PlannedLanguageModel, record: Record, lacking: Sequence[Wanted], say: Say) -> None:
+    """Say of each text that is longer than what the model reads at once how much of it is shown."""
+    context = planned.config.model.context
+    for text in {one.settings["text"] for one in lacking if len(str(one.settings.get("text", "")).encode()) > context}:
+        if (tokens := OpenedText(planned, record, say).tokenizer.encode(text).size) > context:
+            say(f"text={text[:24]}...: {tokens} tokens, of which the model reads the first {context}")
 
 
 def _maps(opened: OpenedText, settings: Mapping[str, Any]) -> tuple[list[Tensor], dict[str, Axis]]:

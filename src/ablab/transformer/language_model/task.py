@@ -156,8 +156,9 @@ class LanguageModelling(TransformerTask):
     def add_artefacts(
         self, planned: PlannedLanguageModel, record: Record, lacking: Sequence[Wanted], callbacks: "Callbacks"
     ) -> None:
-        from ablab.transformer.language_model.analyse import add_artefacts
+        from ablab.transformer.language_model.analyse import add_artefacts, say_what_is_cut
 
+        say_what_is_cut(planned, record, lacking, callbacks.on_message)
         add_artefacts(planned, record, lacking, callbacks)
 
     def line_for(self, model: str) -> str:

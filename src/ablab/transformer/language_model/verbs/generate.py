@@ -5,18 +5,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ablab.config.compose import idle
-from ablab.errors import UserError
-from ablab.fields import Count, NonNegative, ReadIf, Share
+from ablab.errors import UserError, check_text
+from ablab.fields import Count, ReadIf, Share
 from ablab.store.records import Strict
 from ablab.tasks.verbs import Options, Outputs, TextOrJson, read_words, say_json
+from ablab.text import how_many
+from ablab.tracking.console import Console
 from ablab.transformer.language_model.schema import NAME
 from ablab.transformer.pruning.saved_model import find_model
 
 if TYPE_CHECKING:
     from ablab.transformer.data.documents.tokenizers import TextTokenizer
+
+
+LEAST = 1e-6
+"""The lowest temperature above 0: logits divided by less are no numbers."""
+
+
+def _not_near_zero(temperature: float) -> float:
+    if not (temperature == 0 or temperature >= LEAST):
+        raise ValueError(f"allowed: 0, or from {LEAST:g} on")
+    return temperature
 
 
 class GenerateOptions(Options):
@@ -36,7 +48,7 @@ class GenerateOptions(Options):
     of a pruned model"""
     prompt: str = ""
     """beginning of the text; empty: the model begins a document of its own"""
-    temperature: NonNegative = 1.0
+    temperature: Annotated[float, AfterValidator(_not_near_zero)] = 1.0
     """divides the logits: below 1 likely tokens become likelier; 0 takes the likeliest"""
     top_p: Annotated[Share, ReadIf(("temperature",), lambda temperature: temperature > 0, "temperature above 0")] = 1.0
     """draws from the likeliest tokens whose probabilities add up to this (nucleus sampling)"""
@@ -68,6 +80,7 @@ def generate(arguments: Sequence[str]) -> int:
     for key in sorted(options.model_fields_set):
         if (why := idle(options, key)) is not None:
             raise UserError(f"{key}={getattr(options, key)} has no effect with {why}")
+    check_text(options.prompt)
 
     from ablab.transformer.decoding.sampling import continuations
     from ablab.transformer.language_model.build import load_language_model
@@ -75,7 +88,12 @@ def generate(arguments: Sequence[str]) -> int:
 
     saved = find_model(options.run, Path(options.outputs), task=NAME)
     model, tokenizer = load_language_model(saved, device_of(options.device))
-    prompt = tokenizer.encode(options.prompt).tolist()
+    encoded = tokenizer.encode(options.prompt)
+    if unknown := tokenizer.unknown_in(encoded):
+        Console(stderr=True).say(
+            f"unknown to the tokenizer, and read as one sign: {how_many(unknown, 'token')} of prompt"
+        )
+    prompt = encoded.tolist()
     found = continuations(
         model,
         [tokenizer.end, *prompt],
