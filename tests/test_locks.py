@@ -28,6 +28,17 @@ def test_a_lock_is_held_until_the_block_ends(tmp_path):
     assert not is_held(path)
 
 
+def test_the_end_of_a_run_leaves_no_pulse_of_any_process(tmp_path):
+    """A kill between a pulse and its name leaves a file of that process, which no other writes again."""
+    folder, other = (RunFolder(tmp_path / "runs" / name) for name in ("r1", "r12"))
+    folder.path.mkdir(parents=True)
+    for left in (folder.pulse.with_name(f"{folder.pulse.name}.123"), other.pulse):
+        left.write_text("{")
+    with heartbeat(folder.pulse):
+        pass
+    assert sorted(path.name for path in folder.path.parent.glob(".*")) == [other.pulse.name]
+
+
 def test_a_refusal_names_the_process_if_it_has_a_heartbeat(tmp_path):
     folder = RunFolder(tmp_path / "runs" / "r1")
     with locked(folder):

@@ -123,10 +123,10 @@ class Heartbeat:
         self._woken.set()
 
     def remove(self) -> None:
-        """Remove the pulse, unless it is another process's by now."""
+        """Remove the pulse, and what a kill left of others, unless the run is another process's by now."""
         with suppress(OSError):
-            if self._owns():
-                self._path.unlink(missing_ok=True)
+            for pulse in self._path.parent.glob(f"{self._path.name}*") if self._owns() else ():
+                pulse.unlink(missing_ok=True)
 
     def _may_own(self) -> bool:
         """Return whether the run is not known to be another process's: an error of the disk must not end the beats."""
