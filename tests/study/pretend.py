@@ -18,7 +18,7 @@ def pretend(cell, loss, state="finished"):
         state=state,
         reason="steps",
         time_limited=False,
-        selected=selected,
+        selected=None if state == "diverged" else selected,
         validations=[],
         cost=cost,
         data={},

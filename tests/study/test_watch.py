@@ -11,6 +11,7 @@ from ablab.sweep.progress import Board
 from ablab.sweep.watch import launch_watched
 from ablab.tracking.console import Console
 from tests.launchers.test_launcher import NoGpu
+from tests.study.pretend import pretend
 
 
 def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
@@ -84,3 +85,26 @@ def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
     assert board.given_up == {first.key: "job 17 was cancelled"}, "the third had an outcome already"
     assert board.stops[second.key] == "job 18 ended as PREEMPTED"
     assert f"{first.arm}, seed 1: job 17 was cancelled; the others go on\n" in console.rich.file.getvalue()
+
+
+@pytest.mark.parametrize("state", ["diverged", None])
+def test_a_run_that_was_killed_once_it_was_complete_has_not_failed(study, state):
+    """The launcher, which saw the process die, has noted a failure."""
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+    cell = study.cells[0]
+
+    class Killed:
+        refused, interrupted = None, False
+
+        def run(self, jobs):
+            (job,) = jobs
+            if state is not None:
+                pretend(cell, 1.0, state)
+            write_failure(job.folder.failure, "killed", "by SIGKILL", None, "now")
+            self.on_end(Ending(job, -9, Cause("killed", "by SIGKILL")))
+
+    board = Board(study)
+    launch_watched(board, [cell], Killed(), console, fail_fast=False)
+    assert (board.entries[cell.key].failure is None) == (state is not None)
+    assert cell.planned.folder.failure.exists() == (state is None)

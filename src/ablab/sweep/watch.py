@@ -1,7 +1,7 @@
 """Runs that a sweep makes: each is reported when it ends, and begun again a number of times."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from rich.live import Live
 from ablab.errors import BUSY, INTERRUPTED, UNSUITABLE, UserError
 from ablab.store.metrics import read_metrics
 from ablab.store.run_folder import RunFolder
-from ablab.study.ledger import LedgerEntry, State
+from ablab.study.ledger import RESULTS, LedgerEntry, State
 from ablab.study.study import Cell
 from ablab.sweep.launchers.base import Ending, Job, Launcher
 from ablab.sweep.progress import NEVER_AGAIN, Board, ended_line, seconds_left
@@ -125,6 +125,10 @@ class Watch:
             self.ours.discard(ending.job.key)
             return None
         entry = self.board.of(ending.job.key)
+        if entry.state in RESULTS and entry.failure is not None:  # its process was killed once the run was complete
+            with suppress(OSError):
+                entry.cell.planned.folder.failure.unlink(missing_ok=True)
+            entry = self.board.of(ending.job.key)
         if ending.code == INTERRUPTED and ending.cause is not None:
             self._interrupted(entry, ending, ending.cause.line)
         if entry.state is State.PLANNED or entry.cell.key in self.told:  # stopped before it began, or another's
