@@ -1,6 +1,7 @@
 """A run is its recipe: what decides the weights names it, and nothing else does."""
 
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -317,6 +318,21 @@ def test_a_curve_is_named_by_how_layers_are_chosen_and_judged(case):
         identity.curve_id(identity.curve(compose(typed.split()).config)) for typed in (context, f"{context} {change}")
     ]
     assert (ids[0] != ids[1]) == names
+
+
+@pytest.mark.parametrize(
+    ("of", "letter"),
+    [
+        (identity.run_id, "r"),
+        (identity.condition_id, "c"),
+        (identity.evaluation_id, "e"),
+        (identity.curve_id, "p"),
+    ],
+)
+def test_an_id_is_a_letter_and_the_first_digits_of_a_digest(of, letter):
+    """A shorter one would be another in every store that there is."""
+    digest = hashlib.sha256(b'{"a": 1}').hexdigest()
+    assert of({"a": 1}) == letter + digest[:11]
 
 
 def test_the_condition_is_the_run_without_its_seed():
