@@ -172,23 +172,23 @@ def prospects(study: Study) -> Iterator[Prospect]:
     """
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
     registered = Registered.of(study.folder) if study.looks is None else None
-    whole = first = study
+    first = study
     if registered is not None and MINIMUM_SEEDS <= len(registered.seeds) < len(study.seeds):
         first = replace(study, seeds=[seed for seed in study.seeds if seed in registered.seeds])
     for claim in study.claims:
-        study = first if registered is not None and registered.asks(claim) else whole
-        if (reason := _off_scale(study, claim)) is not None:
+        decides = first if registered is not None and registered.asks(claim) else study
+        if (reason := _off_scale(decides, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
             continue
-        if len(_methods(study, claim)) > 1:
+        if len(_methods(decides, claim)) > 1:
             words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
             yield Prospect(claim, words, True)
             continue
-        if (few := _few_validations(study, claim)) is not None:
+        if (few := _few_validations(decides, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {few}", True)
             continue
-        found = _prospect(study, claim, noises.get(claim.metric))
-        yield replace(found, words=found.words + _if_chosen(study, claim), caveat=_if_runs_diverge(study, claim))
+        found = _prospect(decides, claim, noises.get(claim.metric))
+        yield replace(found, words=found.words + _if_chosen(decides, claim), caveat=_if_runs_diverge(decides, claim))
 
 
 def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
