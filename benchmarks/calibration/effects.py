@@ -6,7 +6,7 @@ import numpy as np
 
 from ablab.statistics import resampling
 from ablab.statistics.paired import Paired, of_differences, paired_difference
-from ablab.statistics.power import detectable_effect, paired_power
+from ablab.statistics.power import detectable_difference, two_sided_power
 from ablab.statistics.verdict import Case, verdicts
 from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEED, SEEDS, Job
@@ -16,7 +16,7 @@ from benchmarks.calibration.noise import SD, Noise, simulated
 def planted() -> Iterator[Job]:
     """Effects of the size that `power` says are found four times in five."""
     for n in SEEDS:
-        effect = detectable_effect(SD, n)
+        effect = detectable_difference(SD / n**0.5, n - 1)
 
         def once(rng: np.random.Generator, n: int = n, effect: float = effect) -> dict[str, bool]:
             drawn = rng.normal(effect, SD, n)
@@ -39,7 +39,7 @@ def planted_in_words(share: float) -> Iterator[Job]:
         scores = corpus_bleu(np.stack(draws))
         drawn = scores[:, 0] - scores[:, 1]
         truth, sd = float(drawn.mean()), float((drawn.var(axis=1, ddof=1).mean()) ** 0.5)
-        stated = paired_power(truth, sd, n)
+        stated = two_sided_power(truth, sd / n**0.5, n - 1)
 
         def both(rng: np.random.Generator, n: int = n, gap: float = gap) -> tuple[Paired, resampling.Crossed]:
             arm, baseline = simulated(rng, n, 1000, noise, gap)

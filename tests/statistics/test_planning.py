@@ -8,7 +8,7 @@ from scipy import stats
 
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import MOST_SEEDS, POWERS, Layout, paired_power, sd_range, seeds_for
+from ablab.statistics.power import MOST_SEEDS, POWERS, Layout, sd_range, seeds_for, two_sided_power
 
 PAIR = Layout([1.0, -1.0], None)
 expectations = st.sampled_from(sorted(POWERS))
@@ -27,7 +27,7 @@ def test_they_are_the_fewest(expect, margin, others, alpha):
 def test_they_are_those_of_the_paired_test_of_independent_arms():
     # G*Power 3.1: 34 pairs find half a standard deviation of the differences with a power of 0.81.
     assert seeds_for("greater", 0.5, 1 / 2**0.5, PAIR) == 34
-    assert paired_power(0.5, 1.0, 34) >= 0.8 > paired_power(0.5, 1.0, 33)
+    assert two_sided_power(0.5, 34**-0.5, 33) >= 0.8 > two_sided_power(0.5, 33**-0.5, 32)
 
 
 def test_there_are_never_fewer_than_may_be_tested_nor_more_than_anyone_trains():

@@ -16,20 +16,11 @@ MOST_SEEDS = 1000
 """Nobody trains more."""
 
 
-def paired_power(effect: float, sd: float, seeds: int, alpha: float = 0.05) -> float:
-    """Chance that the two-sided paired t test at `alpha` finds a true mean difference of `effect`, in either direction.
-
-    sd: of the differences over seeds, in the effect's units. With d = effect / sd, t is noncentral with parameter
-    d sqrt(n) and n - 1 degrees of freedom (Cohen 1988, section 2.4).
-    """
-    _check(sd, alpha)
-    if seeds < 2:
-        raise ValueError(f"a paired t test needs at least 2 seeds, got {seeds=}.")
-    return _power(abs(effect) / sd * seeds**0.5, seeds - 1, alpha)
-
-
 def two_sided_power(effect: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
-    """Chance that any two-sided t test finds a true difference of `effect`, in either direction."""
+    """Chance that a two-sided t test at `alpha` finds a true difference of `effect`, in either direction.
+
+    t is noncentral with parameter effect / standard_error (Cohen 1988, section 2.4).
+    """
     _check(standard_error, alpha)
     return _power(abs(effect) / standard_error, df, alpha)
 
@@ -66,17 +57,12 @@ def _power(shift: float, df: float, alpha: float) -> float:
     return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
 
 
-def detectable_effect(sd: float, seeds: int, power: float = POWER, alpha: float = 0.05) -> float:
-    """The smallest true difference that so many seeds find with this power, in the units of `sd`.
+def detectable_difference(standard_error: float, df: float, power: float = POWER, alpha: float = 0.05) -> float:
+    """The smallest true difference that a two-sided t test finds with this power, in the units of `standard_error`.
 
-    It is meant for the sd of earlier or pilot runs. From the sd of the very study it is a description of its
+    It is meant for the noise of earlier or pilot runs. From the noise of the very study it is a description of its
     precision, as its interval is, and no evidence for or against the null.
     """
-    return detectable_difference(sd / seeds**0.5, seeds - 1, power, alpha)
-
-
-def detectable_difference(standard_error: float, df: float, power: float = POWER, alpha: float = 0.05) -> float:
-    """The same for any t test of a difference, from its standard error and degrees of freedom."""
     _check(standard_error, alpha, power)
     return standard_error * _detectable(df, power, alpha)
 
