@@ -20,6 +20,13 @@ OPTION = "_target_: parts.DyT\nalpha: 0.5\n"
         ({"norm/dyt": OPTION + "kind: dyt\n"}, r"kind=dyt beside _target_=.*allowed: _target_ alone"),
         ({"norm/dyt": OPTION + "beta: 1\n"}, "norm.beta=1: no such key for this option"),
         ({"norm/dyt": OPTION.replace("0.5", "-1")}, "norm.alpha=-1: allowed: greater than 0"),
+        (
+            {"norm/dyt": "_target_: DyT\n"},
+            "dyt.yaml: _target_=DyT: no dotted name; allowed: <module>.<class or function>",
+        ),
+        ({"norm/dyt": "_target_: parts.\n"}, "dyt.yaml: _target_=parts_.*: no dotted name"),
+        ({"norm/dyt": "_target_:\n"}, "dyt.yaml: _target_=None: no dotted name"),
+        ({"norm/dyt": "_target_: parts.Absent\n", "norm/empty": ""}, "norm/dyt.yaml: .*there is no parts_.*Absent"),
         ({"norm/dyt": "_target_: parts.Absent\n"}, "there is no parts_.*Absent"),
         ({"norm/dyt": "norm:\n  _target_: parts.DyT\n"}, "norm: a section, in a file of the fields of norm; allowed"),
         ({"norm/dyt": "# mine\n# @package _global_\nnorm: {alpha: 1}\n"}, "allowed: .* as the first line"),
@@ -41,7 +48,15 @@ def test_a_bad_option_is_refused_in_one_line(study, options, why):
 
 @pytest.mark.parametrize(
     "bad",
-    ["_target_: parts.Untyped\n", "_target_: parts.Absent\n", "_target_: [\n", "_target_: broken.Part\n", "x: 1\n"],
+    [
+        "_target_: parts.Untyped\n",
+        "_target_: parts.Absent\n",
+        "_target_: [\n",
+        "_target_: broken.Part\n",
+        "_target_: parts.",
+        "x: 1\n",
+        "",
+    ],
 )
 def test_a_bad_option_stops_no_line_that_does_not_choose_it(study, bad):
     """Somebody drafts a part while others train and report."""

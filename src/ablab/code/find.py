@@ -1,5 +1,6 @@
 """The source of a part: where it lies, what it takes and reads, and a digest of all it is made of."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -118,6 +119,14 @@ class Part:
         return {**{str(file.relative_to(self.folder)): file for file in files}, **self.files}
 
 
+NOT_DOTTED = "no dotted name; allowed: <module>.<class or function>, as in parts.MyNorm"
+
+
+def is_dotted(target: str) -> bool:
+    """Return whether a text names something in a module, as in parts.MyNorm."""
+    return re.fullmatch(r"\w+(\.\w+)+", target) is not None
+
+
 def find_part(target: str) -> Part:
     """Find and read a part by its dotted name; UserError if it is nowhere, or if its signature cannot be read."""
     return _found(target, () if OWN.holds(target) else part_folders())
@@ -125,8 +134,8 @@ def find_part(target: str) -> Part:
 
 @cache
 def _found(target: str, folders: Sequence[Path]) -> Part:
-    if "." not in target:
-        raise UserError(f"_target_={target}: no dotted name; allowed: <module>.<class or function>, as in parts.MyNorm")
+    if not is_dotted(target):
+        raise UserError(f"_target_={target}: {NOT_DOTTED}")
     packages, version = _packages(target, folders)
     if not packages:
         where = " or ".join(map(str, folders))

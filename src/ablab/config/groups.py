@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ablab.code.find import NOT_DOTTED, is_dotted
 from ablab.code.folders import PRIMARY, shipped_conf, shipped_targets, user_confs
 from ablab.config.plain_yaml import read_mapping
 from ablab.errors import UserError, choices
@@ -113,6 +114,8 @@ def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict
         return dict(fields)
     target = current(str(fields[TARGET]))
     shipped = next((kind for kind, each in shipped_targets(group).items() if each == target), None)
+    if shipped is None and not is_dotted(target):
+        raise UserError(f"{where}: {TARGET}={target}: {NOT_DOTTED}")
     kind = fields.get("kind", shipped or target)
     if kind != (shipped or target):
         raise UserError(f"{where}: kind={kind} beside {TARGET}={target}; allowed: {TARGET} alone")
@@ -137,7 +140,7 @@ def kinds(group: str) -> frozenset[str]:
 def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
     # A user's option may have a kind of ours, but only a target makes a new one. It may also bear the name of one of
     # ours, as in a copy of our folder, which takes no kind away.
-    found = {str(kind) for option in groups()[group] if (kind := _kind_in(group, option))}
+    found = {str(kind) for option in groups()[group] if (kind := kind_in(group, option))}
     return frozenset(_shipped_kinds(group) | {kind for kind in found if "." in kind})
 
 
@@ -152,7 +155,7 @@ def _shipped_kinds(group: str) -> frozenset[str]:
     return frozenset(str(kind) for kind in found if kind)
 
 
-def _kind_in(group: str, option: str) -> Any:
+def kind_in(group: str, option: str) -> Any:
     """Return the kind that an option names; None where a user's file cannot be read, which is told if it is chosen."""
     try:
         return option_values(group, option).get("kind")

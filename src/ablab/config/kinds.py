@@ -17,7 +17,7 @@ from ablab.code.find import Part, find_part
 from ablab.code.folders import shipped_targets, user_confs
 from ablab.code.load import load
 from ablab.code.signature import MISSING, SignatureError
-from ablab.config.groups import file_of, groups, kinds, option_values
+from ablab.config.groups import file_of, groups, kind_in, kinds
 from ablab.config.options import Option
 from ablab.config.schema import Config, part_groups
 from ablab.errors import MissingPartError, UserError, choices, first_error
@@ -86,7 +86,7 @@ def part_of(group: str, kind: str) -> Part | None:
     try:
         return find_part(kind)
     except UserError as error:
-        options = (name for name in groups()[group] if option_values(group, name).get("kind") == kind)
+        options = (name for name in groups()[group] if kind_in(group, name) == kind)
         raise UserError(": ".join([*(str(file_of(group, name)) for name in options), str(error)])) from None
 
 
