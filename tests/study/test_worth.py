@@ -67,6 +67,12 @@ def test_the_baseline_is_trained_at_other_lengths_and_claims_are_about_the_facto
     assert Path("outputs/reports/w/worth.csv").read_text().splitlines()[1].startswith("method=good,1.")
     for name in ("report.html", "report.md", "report.tex"):
         assert "orth in compute of" in (folder / "outputs/reports/w" / name).read_text()
+    Path("experiments/w.yaml").unlink()
+    assert main(["report", "experiment=w"]) == 0
+    kept = json.loads(Path("outputs/reports/w/report.json").read_text())
+    for part in ("arms", "claims", "worth", "methods"):
+        assert kept[part] == told[part]
+    assert "beside what steps at half and twice its value gains" in " ".join(kept["methods"])
 
 
 @pytest.mark.parametrize(("factor", "is_beyond"), [(2, False), (2.01, True), (0.5, False), (0.49, True)])

@@ -132,6 +132,4 @@ def _lengths(
     others = [arm for arm in registered.arms if not names & set(arm.split(" = "))]
     if not experiment.worth or len(others) != 2:
         return None
-    key = task.length or "" if experiment.worth is True else experiment.worth
-    half, double = (Arm(name, ()) for name in others)
-    return Lengths(task, baseline, key, 0, half, double)
+    return Lengths(task, baseline, *(Arm(name, ()) for name in others))

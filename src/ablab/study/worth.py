@@ -19,14 +19,17 @@ from ablab.tasks.task import Task
 
 @dataclass(frozen=True)
 class Lengths:
-    """The arms that are the baseline at other lengths. `key`: what decides the length, and `usual`: its value."""
+    """The arms that are the baseline at other lengths."""
 
     task: Task
     baseline: str
-    key: str
-    usual: int | float
     half: Arm
     double: Arm
+
+    @property
+    def key(self) -> str:
+        """What decides the length, by the name that users give it."""
+        return self.half.name.partition("=")[0]
 
     @property
     def arms(self) -> list[Arm]:
@@ -65,7 +68,7 @@ def lengths_of(experiment: Experiment, arms: Sequence[Arm], baseline: str, commo
     half, double = (usual // 2 if isinstance(usual, int) else usual / 2), 2 * usual
     shown = task.called(key) or key
     made = [Arm(f"{shown}={value}", (*first.words, f"{key}={value}")) for value in (half, double)]
-    return Lengths(task, baseline, key, usual, *made)
+    return Lengths(task, baseline, *made)
 
 
 def claims_of(experiment: Experiment, grid: Grid, lengths: Lengths | None) -> list[Settled]:
