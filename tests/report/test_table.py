@@ -142,6 +142,15 @@ def test_factors_in_the_names_of_arms_make_effects_of_them(tmp_path):
     assert (interaction["outcome"], simple["arm"]) == ("supported", "norm=post,drop=off")
 
 
+def test_arms_of_unlike_factors_have_no_effects(tmp_path):
+    arms = ["norm=pre,drop=off", "norm=pre,drop=on", "norm=post,drop=off", "norm=post,drop=on", "size=large"]
+    rows = [f'"{arm}",{seed},score,{seed}' for arm in arms for seed in (1, 2, 3)]
+    path = table(tmp_path, rows, about="claims: [{interaction: [norm, drop], expect: greater}]\n")
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+    assert code == 2
+    assert "claims.interaction=norm: the arms have no factors" in err
+
+
 def of_losses(tmp_path, name, about):
     scores = {"a": (1.01, 1.02, 1.03), "b": (0.81, 0.82, 0.835)}
     rows = [f"{arm},{seed},{name},{own[seed - 1]}" for arm, own in scores.items() for seed in (1, 2, 3)]

@@ -177,7 +177,7 @@ def test_shares_of_failures_have_no_mean():
         ({"arm": "on"}, {"within": "norm", "factors": {"norm": ["pre", "post"]}}, "it is the only factor"),
         ({"arm": "on"}, {"within": "drop", "design": "zip"}, "within=drop: drop=on has no baseline"),
         ({"arm": "scalenorm", "baseline": "before"}, {"within": "drop"}, "claims.baseline=before: allowed beside arm="),
-        ({"effect": "a"}, {"factors": {}, "design": "arms", "arms": {"a": [], "b": []}}, "design=arms has no factors"),
+        ({"effect": "a"}, {"factors": {}, "design": "arms", "arms": {"a": [], "b": []}}, "the arms have no factors"),
     ],
 )
 def test_what_names_no_comparison_is_refused(claim, changes, said):

@@ -99,7 +99,7 @@ class Grid:
     def step(self, name: str, key: str) -> tuple[str, str]:
         """Return factor and level of `norm=scalenorm`, of `scalenorm`, or of `norm` where only one is not usual."""
         if not self.usual:
-            raise UserError(f"{key}={name}: design=arms has no factors; allowed with the other designs")
+            raise UserError(f"{key}={name}: the arms have no factors; allowed where each has them, as norm=pre,drop=0")
         unusual = [level for level in self.levels_of(name) if level != self.usual[name]] if name in self.usual else []
         levels = {name: unusual[0]} if len(unusual) == 1 else self.levels_in(name)
         if levels is None or len(levels) != 1:
