@@ -122,10 +122,13 @@ def test_a_claim_judged_by_pairs_is_promised_what_pairs_show(tmp_path):
     ((apart, hopeless),) = words_of(words)
     assert "less, where runs with the same seed vary together" in apart
     assert not hopeless
+    fill(words[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs", missing={(ARMS[1], 5)})
+    ((together, _),) = words_of(words)
+    assert "over 4 pairs of this study: hardly known" in together, "three degrees of freedom"
     fill(words[:1], dict.fromkeys(ARMS, 0.3), outputs=tmp_path / "outputs")
     ((together, hopeless),) = words_of(words)
     assert "beside its pair is" in together
-    assert "over 5 pairs of this study" in together
+    assert "over 5 pairs of this study)" in together
     pairs = {}
     for cell in define(words).cells:
         if cell.arm in ARMS[:2]:
