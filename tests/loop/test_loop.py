@@ -10,11 +10,13 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
+from ablab.judge.loop import Left, left_of, outcome_line
 from ablab.store.chain import Chain
 from ablab.study.loop import Ledger, read_loop
 
@@ -207,6 +209,37 @@ def test_a_spent_budget_ends_the_loop(folder, capsys):
     assert propose("width=5") == 2
     assert "its proposals are spent" in capsys.readouterr().err
     assert propose("width=4") == DROPPED, "what was judged before is still told"
+
+
+def test_spent_hours_end_the_loop(folder, capsys):
+    path = Path("experiments/loop.yaml")
+    path.write_text(path.read_text().replace("runs: 40", "runs: 40, hours: 0.001"))  # 3.6 s
+    Path("pause.txt").write_text("1")
+    assert propose("width=7") == DROPPED
+    capsys.readouterr()
+    assert propose("lr=0.2") == 2
+    assert "its hours are spent" in capsys.readouterr().err
+
+
+def test_an_hour_is_left_where_one_of_two_was_trained():
+    loop = SimpleNamespace(budget=SimpleNamespace(proposals=4, runs=40, hours=2.0))
+    spent = SimpleNamespace(costing=["one"], runs=7)
+    assert left_of(loop, spent, 3600) == Left(proposals=3, runs=33, hours=1.0)
+    assert left_of(loop, spent, 7200).over == "its hours"
+    assert left_of(loop, spent, 7190).over is None
+
+
+@pytest.mark.parametrize(
+    ("estimate", "outcome", "said"),
+    [(-0.05, "kept", False), (-0.049, "kept", True), (0.06, "kept", True), (-0.049, "dropped", False)],
+)
+def test_what_is_kept_for_less_than_the_margin_says_so(estimate, outcome, said):
+    last = SimpleNamespace(floor=1, estimate=estimate, low=-0.1, high=0.1, p=0.01, seeds=2)
+    proposal = SimpleNamespace(outcome=outcome, looks=[last])
+    measure = SimpleNamespace(digits=3, higher_is_better=False, title="loss")
+    line = outcome_line(proposal, SimpleNamespace(margin=0.05), measure, [SimpleNamespace(seeds=(1, 2, 3))])
+    assert ("], less than matters, p" in line) == said
+    assert f"loss {estimate:+.3f} [-0.100, +0.100]" in line
 
 
 def test_an_edited_ledger_is_refused_and_verify_tells(folder, capsys):
