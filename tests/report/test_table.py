@@ -142,6 +142,16 @@ def test_factors_in_the_names_of_arms_make_effects_of_them(tmp_path):
     assert (interaction["outcome"], simple["arm"]) == ("supported", "norm=post,drop=off")
 
 
+def test_a_bad_line_of_json_is_told_by_its_number(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"arm": "a", "seed": 1, "metric": "score", "value": 1}\n\n{"arm": "a", seed: 2}\n')
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+    assert code == 2
+    assert err.startswith(f"error: {path}:3: cannot be read as a line of JSON (")
+    path.write_text('{"arm": "a"}\n[1, 2]\n')
+    assert f"{path}:2: no object; allowed: lines such as" in typed(f"table={path}")[2]
+
+
 def test_arms_of_unlike_factors_have_no_effects(tmp_path):
     arms = ["norm=pre,drop=off", "norm=pre,drop=on", "norm=post,drop=off", "norm=post,drop=on", "size=large"]
     rows = [f'"{arm}",{seed},score,{seed}' for arm in arms for seed in (1, 2, 3)]

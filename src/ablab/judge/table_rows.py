@@ -121,13 +121,13 @@ def _csv(path: Path) -> Sheet:
 
 
 def _json_lines(path: Path) -> Sheet:
-    rows = []
+    rows, number = [], 1
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
             if line.strip():
                 rows.append(Row(f"{path}:{number}", json.loads(line)))
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}:{len(rows) + 1}: cannot be read as a line of JSON ({error})") from None
+        raise UserError(f"{path}:{number}: cannot be read as a line of JSON ({error})") from None
     for where, values in rows:
         if not isinstance(values, dict):
             raise UserError(f'{where}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
