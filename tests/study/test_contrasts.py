@@ -172,6 +172,11 @@ def test_shares_of_failures_have_no_mean():
         ),
         ({"arm": "on", "expect": "not_worse"}, {}, "claims.expect=not_worse: by how much? say a margin"),
         ({"arm": "on", "expect": "not_worse", "metric": "failures"}, {}, "a share of failures has no margin"),
+        (
+            {"arm": "on", "metric": "failures", "margin": 0.1},
+            {},
+            "claims.margin=0.1: a share of failures has no margin",
+        ),
         ({"arm": "norm=pre,drop=off", "baseline": "before"}, {}, "that is its baseline too"),
         ({"arm": "on"}, {"within": "nrm"}, "within=nrm: no such factor; allowed: drop, norm; did you mean norm?"),
         ({"arm": "on"}, {"within": "norm", "factors": {"norm": ["pre", "post"]}}, "it is the only factor"),

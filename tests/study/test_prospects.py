@@ -38,7 +38,8 @@ def words_of(words):
     ("claim", "seeds", "words", "is_hopeless"),
     [
         ("{arm: layerdrop=0.1, expect: greater}", "[1, 2]", "cannot be judged by 2 seeds", True),
-        ("{arm: layerdrop=0.1, expect: equal}", "[1, 2, 3]", "can only be refuted", True),
+        ("{arm: layerdrop=0.1, expect: equal}", "[1, 2, 3]", "refuted; to be supported it needs a margin", True),
+        ("{arm: layerdrop=0.1, expect: equal, metric: failures}", "[1, 2, 3]", "can only be refuted", True),
         ("{arm: layerdrop=0.5, expect: greater, metric: failures}", "[1, 2]", "cannot be judged", True),
         ("{arm: layerdrop=0.5, expect: greater, metric: failures}", "[1, 2, 3]", "p = 0.031; it needs 0.05", False),
         ("{arm: layerdrop=0.1, expect: greater, metric: decoding_speed}", "[1, 2, 3]", "the study itself", False),
@@ -48,6 +49,7 @@ def words_of(words):
 def test_what_no_run_could_answer_is_said(tmp_path, claim, seeds, words, is_hopeless):
     ((said, hopeless),) = words_of(declared(tmp_path, [claim], seeds))
     assert words in said
+    assert ("needs a margin" in said) == ("needs a margin" in words)
     assert hopeless == is_hopeless
 
 

@@ -177,15 +177,8 @@ def prospects(study: Study) -> Iterator[Prospect]:
         first = replace(study, seeds=[seed for seed in study.seeds if seed in registered.seeds])
     for claim in study.claims:
         decides = first if registered is not None and registered.asks(claim) else study
-        if (reason := _off_scale(decides, claim)) is not None:
+        if (reason := _off_scale(decides, claim) or _few_validations(decides, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
-            continue
-        if len(_methods(decides, claim)) > 1:
-            words = f"cannot be judged: its arms select weights differently, and by {claim.metric} itself"
-            yield Prospect(claim, words, True)
-            continue
-        if (few := _few_validations(decides, claim)) is not None:
-            yield Prospect(claim, f"cannot be judged: {few}", True)
             continue
         found = _prospect(decides, claim, noises.get(claim.metric))
         yield replace(found, words=found.words + _if_chosen(decides, claim), caveat=_if_runs_diverge(decides, claim))
@@ -197,7 +190,8 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
     if seeds < MINIMUM_SEEDS:
         return Prospect(claim, f"cannot be judged {by}; a claim needs at least {MINIMUM_SEEDS}", True)
     if claim.expect == "equal" and not claim.margin:
-        return Prospect(claim, "can only be refuted; to be supported it needs a margin above 0", True)
+        needed = "" if claim.metric == "failures" else "; to be supported it needs a margin above 0"
+        return Prospect(claim, f"can only be refuted{needed}", True)
     if claim.metric == "failures":
         p = compare_shares((seeds, seeds), (0, seeds)).p
         if p > level:
@@ -228,6 +222,8 @@ def _methods(study: Study, claim: Settled) -> set[str | None]:
 
 def _off_scale(study: Study, claim: Settled) -> str | None:
     """Return why the arms of a claim have no measure in common in its metric; None if they have."""
+    if len(_methods(study, claim)) > 1:
+        return f"its arms select weights differently, and by {claim.metric} itself"
     scores = study.task.scores
     reasons = (unlike(scores, claim.metric, recipes) for recipes in compared_recipes(claim, study.cells))
     return next((reason for reason in reasons if reason is not None), None)

@@ -247,7 +247,9 @@ def _refusals(claim: Settled) -> Iterator[str]:
         yield f"claims.metric={claim.metric}: got {got}; allowed with one of {wanted}"
     if claim.metric == "failures" and claim.parts:
         yield f"claims.metric=failures: {claim.arm} is no arm; allowed for claims of an arm against another"
-    if claim.expect == "not_worse" and (claim.metric == "failures" or not claim.margin):
+    if claim.metric == "failures" and claim.margin:
+        yield f"claims.margin={claim.margin:g}: a share of failures has no margin; allowed with metric: a score"
+    if claim.expect == "not_worse" and not claim.margin:
         missing = "a share of failures has no margin" if claim.metric == "failures" else "by how much? say a margin"
         yield f"claims.expect=not_worse: {missing}; allowed with metric: a score, and margin: above 0"
 
