@@ -9,6 +9,7 @@ from ablab.commands.cli import main
 from ablab.judge.prospects import Noise, known_noise, prospects
 from ablab.statistics.convergence import drift
 from ablab.statistics.interval import NotTestable
+from ablab.statistics.moderated import prior
 from ablab.statistics.power import detectable_difference, equivalence_power
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -147,6 +148,13 @@ def test_a_claim_judged_by_pairs_is_promised_what_pairs_show(tmp_path):
     path.write_text(path.read_text().replace("error: paired\n", ""))
     ((moderated, _),) = words_of(words)
     assert "over 20 runs of this study" in moderated
+    of_a_run = known_noise(define(words), ["test_bleu"])["test_bleu"].sd
+    lent, alone = (
+        round(100 * equivalence_power(near, of_a_run * (2 / 5) ** 0.5, 2 * (4 + prior(4 * others)), 0.05))
+        for others in (2, 0)
+    )
+    assert lent != alone
+    assert f"5 seeds support it with a chance of {lent} %" in moderated, "two arms of four lend theirs"
 
 
 def test_two_runs_hardly_tell_the_noise(tmp_path):
