@@ -133,6 +133,8 @@ def test_what_is_registered_after_the_runs_takes_no_part_of_their_error(store):
         "9 of the runs had finished when the claim was registered"
     ]
     assert store.notes("two") == ["1 other study registered claims about these runs: one"]
+    (store.outputs / "studies" / "two" / "registered.json").unlink()
+    assert store.notes("one") == [], "nor is it missed"
 
 
 def test_claims_that_were_registered_by_an_edit_before_the_runs_count(store):

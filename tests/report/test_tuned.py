@@ -6,7 +6,7 @@ import pytest
 
 from ablab.judge.claims import judge
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _change, _curves, _line, _sensitivity, are_shown, together
+from ablab.judge.tuned import _change, _curves, _line, _sensitivity, are_shown, together, with_tuning
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
@@ -116,6 +116,12 @@ def test_verdicts_that_differ_are_said_to_only_where_the_differences_do(usual, t
 )
 def test_of_verdicts_that_are_the_same_or_open_no_more_is_said(usual, tuned, expected, is_shown):
     assert together(Verdict(usual), Verdict(tuned), is_shown) == expected
+
+
+def test_a_claim_of_tuned_arms_alone_has_no_other_verdict_to_stand_by(tmp_path):
+    selection = of_study(made_study(tmp_path, {"layerdrop=0": (0.4, 0.2), "layerdrop=0.1": (0.2, 0.2)}))
+    for line in judge(selection):
+        assert with_tuning(selection, [line]) == [line]
 
 
 def test_differences_of_differences_are_a_family():
