@@ -1,12 +1,15 @@
 """What came after the registration stands beside what was registered, and changes no verdict on it."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from ablab.errors import UserError
 from ablab.judge.claims import judge
 from ablab.judge.flaws import checked
-from ablab.judge.selection_of_study import of_study
+from ablab.judge.selection_of_study import _check_count, of_study
 from ablab.report.sentences import methods, notes
 from ablab.study.definition import define
 from ablab.study.ledger import register
@@ -146,3 +149,13 @@ def test_a_first_launch_of_too_few_seeds_leaves_its_claims_to_all_seeds(tmp_path
     lines = judge(place.selection)
     assert {line.n for line in lines} == {3}
     assert {line.exploratory for line in lines} == {"seeds 3 were added after the first launch"}
+
+
+@pytest.mark.parametrize(("looks", "count", "is_refused"), [(True, 50, False), (True, 51, True), (False, 51, False)])
+def test_where_seeds_are_added_later_claims_are_as_many_as_there_are_boundaries(looks, count, is_refused):
+    claims = [SimpleNamespace(secondary=n >= count) for n in range(count + 40)]  # a family each
+    study = SimpleNamespace(name="s", claims=claims, looks=(3, 6) if looks else None)
+    registered = SimpleNamespace(asks=lambda claim: False)
+    with pytest.raises(UserError, match=r"s: 51 claims that came after .* up to 50") if is_refused else nullcontext():
+        _check_count(study, registered)
+    _check_count(study, None)
