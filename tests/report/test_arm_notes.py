@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.arms import _arm_notes
+from ablab.judge.arms import _arm_notes, arm_line
 from ablab.judge.evidence import EVEN
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from tests.report.test_evidence import with_last_fifth
 
 
 @pytest.fixture
@@ -69,3 +70,14 @@ def test_machines_that_differ_within_an_arm_are_told(selection):
 
     assert notes(selection, run_on)[-1] == "trained on cpu, 1 thread and cpu, 2 threads"
     assert not any(said.startswith("trained on") for said in notes(selection, run_on, seeds=(2,)))
+
+
+@pytest.mark.parametrize(
+    ("key", "gain", "moving"),
+    [("bleu", 2.0, ["test_bleu", "training_speed"]), ("loss", -0.2, ["test_loss"]), ("bleu", 0.0, [])],
+)
+def test_an_arm_has_come_to_rest_by_the_curve_of_its_metric_and_a_cost_by_the_usual_one(selection, key, gain, moving):
+    arm = with_last_fifth(selection.arms[1], key, gain)
+    for metric in ("test_bleu", "test_loss", "training_speed"):
+        line = arm_line(replace(selection, metric=metric), arm, selection.folder)
+        assert (line.convergence == "moving") == (metric in moving), metric

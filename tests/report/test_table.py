@@ -148,6 +148,8 @@ def test_a_bad_line_of_json_is_told_by_its_number(tmp_path):
     code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
     assert code == 2
     assert err.startswith(f"error: {path}:3: cannot be read as a line of JSON (")
+    path.write_text('{"arm": "a"}\n' + "[" * 100_000)
+    assert f"{path}:2: cannot be read as a line of JSON (" in typed(f"table={path}")[2]
     path.write_text('{"arm": "a"}\n[1, 2]\n')
     assert f"{path}:2: no object; allowed: lines such as" in typed(f"table={path}")[2]
 
