@@ -172,7 +172,14 @@ def _sets(reports: Mapping[str, Document]) -> list[str]:
 
 def _by_set(document: Document) -> Iterator[tuple[str, ...]]:
     """Yield name, sentences, noise, signal to noise, and seeds that tell the arms apart, by test set and for all."""
-    lines = [line for line in document.test_sets if line.n > 1 and line.mean is not None]
+    baselines = {arm.name for arm in document.arms if arm.is_baseline}
+    trained_longer = any(line.factor is not None or line.refused is not None for line in document.worth)
+    asked = {*baselines, *(line.arm for line in document.worth)}
+    lines = [
+        line
+        for line in document.test_sets
+        if line.n > 1 and line.mean is not None and (line.arm in asked or not trained_longer)
+    ]
     found = {
         (line.test_set, line.sentences): [_as_noisy(one) for one in lines if one.test_set == line.test_set]
         for line in lines

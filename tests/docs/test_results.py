@@ -3,12 +3,14 @@
 import json
 import re
 import shlex
+from functools import partial
 
 import numpy as np
 import pytest
 
 from ablab.config import compose
-from ablab.judge.document import Document, MetricLine, SetLine
+from ablab.judge.document import Document, MetricLine, SetLine, WorthLine
+from ablab.judge.lines import ArmLine
 from ablab.report.names import named
 from ablab.report.plain_words import plain_words
 from ablab.report.text import markdown
@@ -108,11 +110,30 @@ def test_the_noise_on_a_test_set_is_that_of_the_runs_scores_on_it():
     ]
     whole = one_way(list(scores["2016"]))
     line = MetricLine.model_construct(metric="test_bleu", arms=arms, between=whole.between, within=whole.within)
-    found = list(seeds._by_set(Document.model_construct(test_sets=sets, metrics=[line], metric="test_bleu")))
+    made = partial(Document.model_construct, metrics=[line], metric="test_bleu", arms=[], worth=[])
+    found = list(seeds._by_set(made(test_sets=sets)))
     expected = {name: one_way(list(rows)) for name, rows in scores.items()}
     for name, sentences, noise, ratio, _ in found[:2]:
         of_set = expected[name]
         assert (sentences, noise) == ("500", f"{of_set.within:.2f}")
         assert ratio == f"{of_set.between / of_set.within:.1f}"
     assert found[2] == ("all", "1,000", *found[0][2:])  # the whole is that of the report, here the first set's
-    assert not seeds._sets({"x": Document.model_construct(test_sets=[], metrics=[line], metric="test_bleu")})
+    assert not seeds._sets({"x": made(test_sets=[])})
+
+
+def test_the_baseline_at_other_lengths_is_no_arm_of_the_page():
+    sets = [
+        SetLine(test_set="2016", sentences=500, score="BLEU", arm=arm, mean=mean, sd=0.4, n=3)
+        for arm, mean in {"a": 20.0, "b": 20.5, "twice as long": 40.0}.items()
+    ]
+    line = MetricLine.model_construct(metric="test_bleu", arms=2, between=1.0, within=1.0)
+    baseline = ArmLine.model_construct(name="a", is_baseline=True)
+    made = partial(Document.model_construct, test_sets=sets, metrics=[line], metric="test_bleu", arms=[baseline])
+
+    def ratio(*worth):
+        return float(next(seeds._by_set(made(worth=worth)))[3])
+
+    of_b = WorthLine.model_construct(arm="b", factor=1.1, refused=None)
+    assert ratio(of_b) < 2 < ratio()
+    assert ratio(of_b.model_copy(update={"factor": None, "refused": "no runs"})) == ratio(of_b)
+    assert ratio(of_b.model_copy(update={"factor": None})) == ratio(), "a bound by its curve says nothing of lengths"

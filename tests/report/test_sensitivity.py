@@ -53,6 +53,13 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     assert [line.seeds for line in lines] != [seeds_to_tell(one.between, one.within, 3) for one in lines]
 
 
+def test_the_baseline_at_other_lengths_is_no_arm_whose_difference_is_usual(selection):
+    name = selection.arms[1].name
+    lengths = SimpleNamespace(arms=[SimpleNamespace(name=name)])
+    rest = [arm for arm in selection.arms if arm.name != name]
+    assert metric_lines(replace(selection, lengths=lengths)) == metric_lines(replace(selection, arms=rest))
+
+
 def test_nothing_is_said_of_smoke_runs(selection):
     """Their scores mean nothing, and so does a number of seeds for a next study."""
 

@@ -139,7 +139,7 @@ def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list
         notes.append(f"not made like the baseline: {other}")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
-        notes.append("trained on " + " and ".join(sorted(f"{one}, {how_many(n, 'thread')}" for one, n in settings)))
+        notes.append("trained on " + " and ".join(sorted(f"{on}, {how_many(n or 1, 'thread')}" for on, n in settings)))
     if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
         notes.append("trained under an older SCHEMA: the same settings give other numbers today")
     code = versions_of([codes_of(run.record)[-1] for run in arm.runs if run.record])

@@ -127,6 +127,12 @@ class SelectedArms:
         return {name: self.measures[name] for name in self.task.beside if name in self.measures}
 
     @property
+    def designed(self) -> list[ArmRuns]:
+        """The rows of the design: without the baseline at other lengths."""
+        others = set() if self.lengths is None else {arm.name for arm in self.lengths.arms}
+        return [row for row in self.rows if row.name not in others]
+
+    @property
     def loss(self) -> Measure | None:
         """The validation loss; None where nothing is known of validation."""
         return self.measures.get(self.task.loss)

@@ -85,8 +85,8 @@ def seeds_to_tell(between: float, within: float, arms: int, level: float = ALPHA
 
 
 def _whole(selection: SelectedArms) -> list[ArmRuns]:
-    """Return the arms whose scores can be compared and vary by noise alone."""
-    alike = [arm for arm in selection.rows if are_comparable(arm, selection.baseline_row)]
+    """Return the arms of the design whose scores can be compared and vary by noise alone."""
+    alike = [arm for arm in selection.designed if are_comparable(arm, selection.baseline_row)]
     arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
     wild: set[str] = set()
     for measure in _scores(selection).values():

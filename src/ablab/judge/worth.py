@@ -22,8 +22,7 @@ BOUND = "t over seeds, of logarithms"
 
 def worth_lines(selection: SelectedArms) -> list[WorthLine]:
     """Return a line for each arm but the baseline and its other lengths, if anything is known of what it is worth."""
-    others = set() if selection.lengths is None else {arm.name for arm in selection.lengths.arms}
-    pairs = ((arm, selection.baseline_of(arm)) for arm in selection.rows if arm.name not in others)
+    pairs = ((arm, selection.baseline_of(arm)) for arm in selection.designed)
     lines = (_line(selection, arm, baseline) for arm, baseline in pairs if arm is not baseline)
     return [line for line in lines if line is not None]
 
