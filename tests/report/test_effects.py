@@ -1,10 +1,12 @@
 """Main effects and interactions pass by the checks that claims and differences pass, and no others."""
 
 from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
-from ablab.judge.effects import effect_lines
+from ablab.judge.effects import _steps, effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.worth import worth_lines
@@ -121,6 +123,18 @@ def test_an_arm_of_which_nothing_is_known_has_no_line_of_worth(selection):
     assert worth_lines(replace(selection, measures={**selection.measures, selection.metric: without})) == []
 
 
+def test_an_arm_that_cannot_be_compared_has_no_line_of_worth(selection):
+    by_loss = replace(selection, metric="test_loss")
+    known = [line.arm for line in worth_lines(by_loss)]
+    assert len(known) > 1
+    rest = worth_lines(with_vocabulary(by_loss, known[0]))
+    assert [line.arm for line in rest] == known[1:]
+    baseline = by_loss.baseline_row
+    failed = ArmRuns(baseline.name, [replace(run, state="diverged") for run in baseline.runs])
+    arms = [failed if arm.name == baseline.name else arm for arm in by_loss.arms]
+    assert worth_lines(replace(by_loss, arms=arms)) == []
+
+
 def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_each_other(selection):
     """In nats per token: the same gain per sentence is another one per token of another vocabulary."""
     arms = with_vocabulary(selection, "layerdrop=0.1,norm=pre", "layerdrop=0.1,norm=post")
@@ -133,3 +147,10 @@ def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_eac
     assert all("the vocabularies differ" in refused for refused in (of_layerdrop, of_both))
     assert set(per_character.values()) == {None}
     assert all(line.refused is None for line in effect_lines(selection, MEASURES["valid_loss"], {}))
+
+
+def test_an_effect_steps_between_the_levels_that_it_compares_and_no_others():
+    cells = {levels: "".join(levels) for levels in product("abc", "xyz")}
+    effect = SimpleNamespace(axes=(0, 1), levels=(("b", "a"), ("y", "x")))
+    assert list(_steps(cells, effect, 0)) == [("bx", "ax"), ("by", "ay")]
+    assert list(_steps(cells, effect, 1)) == [("ay", "ax"), ("by", "bx")]

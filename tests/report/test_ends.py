@@ -1,10 +1,13 @@
 """An end that a person chose after looking is exploratory; one that no result chose is not."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import UserError
 from ablab.judge.claims import judge
+from ablab.judge.ends import _ended_before
 from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.extending import close
@@ -102,3 +105,9 @@ def test_whoever_closes_is_told(words, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "6 missing runs of ended are given up: enough" in out
     assert "Claims about their arms are exploratory from now on: 9 runs of the study had ended" in out
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_closings_that_no_register_has_are_told_by_what_had_ended_at_last(tmp_path, count):
+    study = SimpleNamespace(cells=[], outputs=tmp_path, folder=tmp_path / "studies" / "s")
+    assert _ended_before(study, count) == [(set(), set())] * count

@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ablab.judge.document import Document
-from ablab.judge.estimates import borrowed, nearly_failed
+from ablab.judge.estimates import beats, borrowed, nearly_failed
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -231,3 +232,21 @@ def test_the_interval_on_which_the_verdict_rests_is_shown(selection, shift, marg
     assert line.interval.level == pytest.approx(0.9 if is_narrow else 0.95)
     assert f"{100 * line.interval.level:.4g} % interval" in line.words
     assert (line.other.p is None) == is_narrow
+
+
+@pytest.mark.parametrize(
+    ("value", "higher", "expected"),
+    [
+        (1.3, True, True),
+        (1.2, True, False),
+        (1.05, True, False),
+        (0.9, False, True),
+        (1.0, False, False),
+        (1.3, False, False),
+    ],
+)
+def test_a_run_beats_an_arm_that_is_worse_in_every_run(value, higher, expected):
+    measure = SimpleNamespace(value=lambda run: run, higher_is_better=higher)
+    arm = SimpleNamespace(once=lambda key, made: made(), finished=[1.0, 1.1, 1.2, None])
+    assert beats(value, arm, measure) == expected
+    assert not beats(None, arm, measure)

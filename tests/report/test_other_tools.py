@@ -13,7 +13,7 @@ import pytest
 import ablab
 from ablab.errors import UserError
 from ablab.judge import other_tools
-from ablab.judge.other_tools import tool_runs
+from ablab.judge.other_tools import _lm_eval_words, tool_runs
 from ablab.judge.selection_of_table import results_in
 from ablab.judge.table_claims import TableExperiment
 from ablab.judge.tool_runs import ToolRun, results_of_runs, words_of_path
@@ -364,3 +364,9 @@ def test_claims_of_no_table_are_refused(tmp_path):
     table = tmp_path / "results.csv"
     table.write_text("arm,seed,metric,value\na,1,score,1\n")
     assert typed(f"table={table}", f"claims={os.devnull}x")[2].endswith("x: no such file\n")
+
+
+@pytest.mark.parametrize(("last", "folder"), [("m", "cosine"), ("zeta", "cosine/zeta"), ("a", "cosine/a")])
+def test_the_last_folder_of_lm_eval_is_the_models_and_no_word_only_where_it_has_its_name(last, folder):
+    path = Path("/x/cosine/seed1") / last / "results_1.json"
+    assert _lm_eval_words(path, {"model_name_sanitized": "m"}, Path("/x")) == {"seed": "1", "folder": folder}

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from ablab.judge.registered_claims import _others
 from tests.report.conftest import typed
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -257,3 +259,14 @@ def test_what_fixes_too_little_is_refused_and_leaves_nothing(place, capsys, name
         (place / "claims.yaml").write_text(text)
     assert why in registered(capsys, *words, code=2)
     assert not (place / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "table", "is_said"),
+    [("a", "5", True), ("b", "5", True), ("a", None, True), ("b", "4", False), ("b", "6", False), ("b", None, False)],
+)
+def test_another_registration_is_told_where_it_is_of_the_same_file_or_table(file, table, is_said):
+    ours = SimpleNamespace(file="a", table="5", content="ours", digest="d1")
+    other = SimpleNamespace(file=file, table=table, content="other", digest="d2")
+    said = ["1 other registration of claims about this table: digest d2"]
+    assert list(_others(ours, [ours, other])) == (said if is_said else [])
