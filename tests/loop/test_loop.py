@@ -221,12 +221,12 @@ def test_spent_hours_end_the_loop(folder, capsys):
     assert "its hours are spent" in capsys.readouterr().err
 
 
-def test_an_hour_is_left_where_one_of_two_was_trained():
-    loop = SimpleNamespace(budget=SimpleNamespace(proposals=4, runs=40, hours=2.0))
+def test_an_hour_is_left_of_a_hundred_and_one_after_a_hundred():
+    loop = SimpleNamespace(budget=SimpleNamespace(proposals=4, runs=40, hours=101.0))
     spent = SimpleNamespace(costing=["one"], runs=7)
-    assert left_of(loop, spent, 3600) == Left(proposals=3, runs=33, hours=1.0)
-    assert left_of(loop, spent, 7200).over == "its hours"
-    assert left_of(loop, spent, 7190).over is None
+    assert left_of(loop, spent, 360_000) == Left(proposals=3, runs=33, hours=1.0)
+    assert left_of(loop, spent, 363_600).over == "its hours"
+    assert left_of(loop, spent, 363_590).over is None
 
 
 @pytest.mark.parametrize(
