@@ -75,7 +75,11 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("unit: nats", "units: nats"), "scores.val_loss.units: no such key"),
         (("unit: nats", "low: 1, high: 0"), "scores.val_loss: low=1, high=0: allowed: numbers, low below high"),
         (("unit: nats", "low: 1.5, high: 0.5"), "low=1.5, high=0.5: allowed: numbers, low below high"),
-        (("val_loss", "failures"), "scores.failures: that is the share of runs that diverge; allowed: another name"),
+        (
+            ("unit: nats}}", "unit: nats}, failures: {better: lower}}"),
+            "scores.failures: that is the share of runs that",
+        ),
+        (("val_loss", "failures"), "claims.margin=0.01: a share of failures has no margin"),
         (("val_loss", "state"), "scores.state: that is a column of every list of runs; allowed: another name"),
         (("\ncommand: ", "\n# "), "inputs is said of a command, and there is none; allowed: with command: ..."),
         (("question:", "common: [stepz=3]\nquestion:"), "stepz: no word of command has {stepz}; allowed: schedule"),
