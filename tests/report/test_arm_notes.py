@@ -69,6 +69,7 @@ def test_machines_that_differ_within_an_arm_are_told(selection):
         return record.model_copy(update={"runtime": {**record.runtime, "device": "cpu", "threads": seed}})
 
     assert notes(selection, run_on)[-1] == "trained on cpu, 1 thread and cpu, 2 threads"
+    assert notes(selection, lambda seed, record: run_on(seed - 1, record))[-1] == "trained on cpu and cpu, 1 thread"
     assert not any(said.startswith("trained on") for said in notes(selection, run_on, seeds=(2,)))
 
 

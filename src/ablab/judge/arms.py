@@ -131,15 +131,15 @@ def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list
     if speeds and min(speeds) > 0 and max(speeds) > EVEN * min(speeds):
         speed = f"{min(speeds):,.0f} to {max(speeds):,.0f} {selection.task.nouns.tokens}/s in training"
         notes.append(f"{speed}: the machine was busy")
-    mixed = [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]
-    if mixed:
+    if mixed := [run.record.mixed for run in arm.runs if run.record and run.record.mixed is not None]:
         changed = ", ".join(dict.fromkeys(mixed))
         notes.append(f"{len(mixed)} of {len(arm.runs)} runs mixed: {changed} changed during training")
     if arm is not baseline and (other := unlike(arm, baseline)) is not None:
         notes.append(f"not made like the baseline: {other}")
     settings = {(run.record.runtime.get("device"), run.record.runtime.get("threads")) for run in arm.runs if run.record}
     if len(settings) > 1:
-        notes.append("trained on " + " and ".join(sorted(f"{on}, {how_many(n or 1, 'thread')}" for on, n in settings)))
+        found = sorted(f"{on}, {how_many(n, 'thread')}" if n else str(on) for on, n in settings)
+        notes.append(f"trained on {' and '.join(found)}")
     if any(run.record.schema_version != SCHEMA for run in arm.runs if run.record):
         notes.append("trained under an older SCHEMA: the same settings give other numbers today")
     code = versions_of([codes_of(run.record)[-1] for run in arm.runs if run.record])
