@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from ablab.report.sentences import document_of
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.verdict import Case, verdicts
+from ablab.study.claims import ContrastTerm
 from ablab.study.definition import define
 from tests.report.conftest import EXPERIMENT, typed
 from tests.report.synthetic import claims_of, fill
 from tests.report.test_effects import changed, on_other_text, stopped_by_the_clock
+from tests.report.test_evidence import with_last_fifth
 from tests.translation import MEASURES
 
 BLEU = MEASURES["test_bleu"]
@@ -107,6 +110,36 @@ def test_one_cell_that_proves_nothing_takes_its_contrasts_with_it(selection):
     assert [line.outcome for line in lines[:2]] == ["not testable"] * 2
     assert all("training ended by the clock" in line.reason for line in lines[:2])
     assert lines[2].outcome == "supported"
+
+
+def of_compute(selection):
+    """The selection with one claim, about the first arms at three lengths, weighed as a claim about a factor is."""
+    baseline, *others = CELLS
+    parts = [
+        ContrastTerm(arm=arm, baseline=baseline, weight=weight, is_of_length=True)
+        for arm, weight in zip(others, (1.0, 0.07, -0.16), strict=True)
+    ]
+    claim = selection.claims[0].model_copy(
+        update={"baseline": f"{baseline} with 1.2 times its compute", "parts": parts}
+    )
+    return replace(selection, claims=[claim])
+
+
+def test_what_so_much_compute_gives_asks_for_no_convergence_but_for_whole_training(selection):
+    asked = of_compute(selection)
+    moving = partial(with_last_fifth, key="bleu", gain=2.0)
+    (line,) = judge(changed(asked, moving, *CELLS))
+    baseline, arm, half, double = np.array(shared_scores([asked.arm(name) for name in CELLS], BLEU)).mean(axis=1)
+    assert line.difference == pytest.approx(arm - 0.91 * baseline + 0.07 * half - 0.16 * double)
+    assert line.outcome != "not testable"
+    assert "under-trained" in judge(changed(selection, moving, *CELLS))[0].reason
+    (stopped,) = judge(changed(asked, stopped_by_the_clock, CELLS[2]))
+    assert "training ended by the clock" in stopped.reason
+
+
+def test_a_claim_about_compute_cannot_be_read_as_differences_of_others(selection):
+    parts = of_compute(selection).claims[0].parts
+    assert list(readings(parts)) == [parts]
 
 
 def diverged(arm):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ablab.statistics.moderated import moderated_contrast
-from ablab.statistics.worth import LN4, contrast, worth
+from ablab.statistics.worth import contrast, worth
 
 
 def drawn(seed, n, means, sd=1.0):
@@ -15,32 +15,73 @@ def drawn(seed, n, means, sd=1.0):
     return [rng.normal(mean, sd, n) for mean in means]
 
 
-def fieller(arm, baseline, half, double, level=0.95):
-    """The interval of exp(gain / slope) with one variance for all arms, by the roots of its quadratic."""
+def fieller(arm, baseline, double, level=0.95):
+    """The interval of exp(ln 2 gain / rise) with one variance for all arms, by the roots of its quadratic.
+
+    The gain and what the baseline gains from twice the compute vary together, by the baseline.
+    """
     n = len(arm)
-    variance = np.mean([scores.var(ddof=1) for scores in (arm, baseline, half, double)])
-    t = stats.t.ppf((1 + level) / 2, 4 * (n - 1))
-    gain, slope = arm.mean() - baseline.mean(), (double.mean() - half.mean()) / LN4
-    of_gain, of_slope = 2 * variance / n, 2 * variance / n / LN4**2
-    a, b, c = slope**2 - t**2 * of_slope, -2 * gain * slope, gain**2 - t**2 * of_gain
+    variance = np.mean([scores.var(ddof=1) for scores in (arm, baseline, double)]) / n
+    t = stats.t.ppf((1 + level) / 2, 3 * (n - 1))
+    gain, rise = arm.mean() - baseline.mean(), double.mean() - baseline.mean()
+    a, b, c = rise**2 - 2 * t**2 * variance, -2 * gain * rise + 2 * t**2 * variance, gain**2 - 2 * t**2 * variance
     root = math.sqrt(b * b - 4 * a * c)
-    return math.exp((-b - root) / (2 * a)), math.exp((-b + root) / (2 * a))
+    return 2 ** ((-b - root) / (2 * a)), 2 ** ((-b + root) / (2 * a))
 
 
-@pytest.mark.parametrize("gain", [-0.4, 0.0, 0.5, 1.3])
-def test_with_many_seeds_it_is_fiellers_interval(gain):
-    scores = drawn(1, 4000, (gain, 0.0, -1.0, 1.0))
+@pytest.mark.parametrize("gain", [1.4, 2.0, 3.1])
+def test_beyond_twice_the_compute_it_is_fiellers_interval_with_many_seeds(gain):
+    scores = drawn(1, 4000, (gain, 0.0, -1.3, 1.0))
     found = worth(*scores)
-    assert (found.low, found.high) == pytest.approx(fieller(*scores), rel=2e-3)
-    assert found.low < found.factor < found.high
+    assert found.low > 2
+    assert (found.low, found.high) == pytest.approx(fieller(*scores[:2], scores[3]), rel=2e-3)
+    assert found.factor == pytest.approx(
+        2 ** ((scores[0].mean() - scores[1].mean()) / (scores[3].mean() - scores[1].mean()))
+    )
     assert not found.saturated
 
 
-@pytest.mark.parametrize("factor", [0.7, 1.0, 1.5, 2.0, 3.0])
-def test_on_the_line_of_compute_the_factor_is_exact(factor):
+FACTORS = (0.3, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("bend", [0.0, 0.1, -0.15])
+def test_on_a_parabola_of_compute_the_factor_is_exact(factor, bend):
+    """Of the logarithm; outside of half to twice the compute, on the straight line that goes on."""
     noise = np.array([-0.1, 0.02, 0.08, 0.0, 0.01])
-    scores = [math.log(times) + np.roll(noise, turn) for turn, times in enumerate((factor, 1.0, 0.5, 2.0))]
+
+    def score(times):
+        doublings = math.log2(times)
+        if abs(doublings) > 1:
+            return abs(doublings) * score(2 ** math.copysign(1, doublings))
+        return doublings + bend * doublings**2
+
+    scores = [score(times) + np.roll(noise, turn) for turn, times in enumerate((factor, 1.0, 0.5, 2.0))]
     assert worth(*scores).factor == pytest.approx(factor, rel=1e-12)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_a_contrast_is_of_the_lengths_themselves_and_no_noisier_between_them_than_a_difference(factor):
+    arm, *weights = contrast(factor)
+    assert arm == 1
+    assert sum(weights) == pytest.approx(-1)
+    if 0.5 <= factor <= 2:
+        assert sum(weight**2 for weight in weights) <= 1
+    of = {1.0: (1, -1, 0, 0), 0.5: (1, 0, -1, 0), 2.0: (1, 0, 0, -1)}
+    assert contrast(factor) == pytest.approx(of.get(factor, contrast(factor)))
+
+
+@pytest.mark.parametrize("end", [0.5, 2.0])
+def test_contrasts_go_on_without_a_jump_beyond_the_trained_lengths(end):
+    assert contrast(end * (1 - 1e-9)) == pytest.approx(contrast(end * (1 + 1e-9)), abs=1e-8)
+
+
+@pytest.mark.parametrize("gain", [0.2, 0.9, 2.5])
+def test_a_loss_is_a_gain_of_the_mirrored_baseline(gain):
+    arm, baseline, half, double = drawn(8, 5, (gain, 0.0, -1.4, 1.0), sd=0.2)
+    gained, lost = worth(arm, baseline, half, double), worth(-arm, -baseline, -double, -half)
+    ends = 1 / lost.factor, 1 / lost.high, 1 / lost.low
+    assert ends == pytest.approx((gained.factor, gained.low, gained.high), rel=1e-6)
 
 
 def test_the_unit_of_scores_and_their_direction_change_nothing():
@@ -59,7 +100,7 @@ def test_a_factor_lies_in_the_interval_where_the_test_of_a_claim_about_it_does_n
     arm, baseline, half, double = scores
 
     def p(factor):
-        return moderated_contrast([arm, baseline, double, half], contrast(factor)).p
+        return moderated_contrast([arm, baseline, half, double], contrast(factor)).p
 
     inside = math.exp((math.log(max(found.low, 0.1)) + math.log(min(found.high, 20.0))) / 2)
     assert p(inside) > 0.05
@@ -96,18 +137,21 @@ def test_other_arms_lend_their_noise():
     assert (lent.low, lent.high) != (alone.low, alone.high)
 
 
-@pytest.mark.parametrize(("double", "bent"), [(1.0, False), (0.1, True), (2.5, True)])
-def test_lengths_that_do_not_lie_on_a_line_are_said_to(double, bent):
+def test_only_the_doubling_on_the_side_of_the_gain_says_whether_the_baseline_has_saturated():
+    """A baseline that gained up to its own length, and nothing since, cannot tell what a gain is worth."""
     noise = np.array([-0.05, 0.02, 0.05, 0.0, -0.02])
-    scores = [mean + np.roll(noise, turn) for turn, mean in enumerate((0.5, 0.0, -1.0, double))]
-    assert worth(*scores).bent == bent
+    better, worse = (
+        worth(*(mean + np.roll(noise, turn) for turn, mean in enumerate((gain, 0.0, -1.0, 0.0))))
+        for gain in (0.5, -0.5)
+    )
+    assert better.saturated
+    assert better.high == math.inf
+    assert not worse.saturated
+    assert 0.5 < worse.low < worse.factor < worse.high < 1
 
 
-def test_at_study_sizes_it_is_near_fiellers_interval_where_all_arms_scatter_alike():
-    """The moderated test has fewer degrees of freedom than the pooled one, so that the interval is the wider one."""
-    noise = np.array([-1.0, -0.4, 0.3, 1.1, 0.0])
-    scores = [mean + 0.2 * np.roll(noise, turn) for turn, mean in enumerate((0.6, 0.0, -1.0, 1.0))]
-    low, high = fieller(*scores)
-    found = worth(*scores)
-    assert found.low == pytest.approx(low, rel=0.03)
-    assert found.high == pytest.approx(high, rel=0.03)
+def test_a_gain_that_no_length_reaches_has_no_factor():
+    """The parabola comes near half of the gain, and turns."""
+    noise = np.array([-0.05, 0.02, 0.05, 0.0, -0.02])
+    scores = [mean + np.roll(noise, turn) for turn, mean in enumerate((0.5, 0.0, -1.0, -0.1))]
+    assert worth(*scores).factor is None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ablab.judge.drift import check_ran_together
-from ablab.judge.evidence import Evidence, check_scale, evidence, observed
+from ablab.judge.evidence import Evidence, check_scale, evidence
 from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -29,7 +29,8 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
     """Return the evidence for any claim: for one about several arms, differences under each seed that all arms have.
 
     Each of the differences that it weighs passes the checks of a comparison of two arms. Differences that are weighed
-    against each other are all in one measure. Shares of failures have no mean over arms.
+    against each other are all in one measure. Shares of failures have no mean over arms. What so much compute gives
+    asks for no convergence.
     """
     # By the names in the claim: an arm that is united with another since has a longer one.
     arms = dict(zip(claim.weights, arms_of(selection, claim), strict=True))
@@ -78,7 +79,7 @@ def readings(parts: Sequence[ContrastTerm]) -> Iterator[list[ContrastTerm]]:
     """
     yield list(parts)
     plus, minus = ([part for part in parts if sign * part.weight > 0] for sign in (1, -1))
-    if minus:
+    if minus and not any(part.is_of_length for part in parts):
         pairs = list(zip(plus, minus, strict=True))
         yield [
             *(ContrastTerm(arm=one.arm, baseline=other.arm, weight=one.weight) for one, other in pairs),
@@ -91,7 +92,7 @@ def _refusals(
 ) -> Iterator[str]:
     for part in parts:
         one, other = arms[part.arm], arms[part.baseline]
-        found = observed(one, other, measure) if part.is_of_length else evidence(one, other, measure, margin)
+        found = evidence(one, other, measure, None if part.is_of_length else margin)
         if isinstance(found, NotTestable):
             yield str(found)
         elif isinstance(found, Failures):

@@ -216,9 +216,9 @@ class WorthLine(Strict):
     """What an arm is worth: the factor of compute by which the baseline would score as well, with its 95 % interval.
 
     `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
-    `high`: None where the interval has no upper end. `bent`: the baseline's scores at its three lengths are shown not
-    to lie on a line, as the factor takes them to. `refused`: why no factor could be computed. `bound`: the baseline's
-    steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
+    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `bound`: the
+    baseline's steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
+    `bent`: of older reports, which took the baseline's scores at its three lengths to lie on a line.
     """
 
     arm: str
@@ -227,7 +227,7 @@ class WorthLine(Strict):
     low: float | None
     high: float | None
     saturated: bool
-    bent: bool = False
+    bent: bool = Field(default=False, exclude=True)
     refused: str | None
     bound: float | None
     bound_interval: Span | None

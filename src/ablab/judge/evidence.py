@@ -39,20 +39,23 @@ def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
     return Pairs([ours[seed] for seed in sorted(ours)], [theirs[seed] for seed in sorted(ours)])
 
 
-def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float) -> Evidence:
+def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float | None) -> Evidence:
     """Return the evidence for a claim: as `observed`, or the reason why not.
 
-    Where the measure needs converged training, arms must have converged, without a time limit and without smoke runs.
+    Where the measure is of training, it must be without a time limit and without smoke runs, and have converged.
+    margin: None for a claim about what so much compute gives, which asks for no convergence.
     """
     progress = measure.progress
     if progress is not None and scores_matter(arm, baseline):
-        matters = margin if margin and measure.unit == progress.score.unit else progress.enough
         try:
             for one in (arm, baseline):
-                _check_quality(one, progress, matters)
+                _check_whole(one)
+                if margin is not None:
+                    is_of_progress = margin and measure.unit == progress.score.unit
+                    _check_converged(one, progress, margin if is_of_progress else progress.enough)
         except NotTestable as reason:
             return reason
-    return observed(arm, baseline, measure, margin)
+    return observed(arm, baseline, measure, margin or 0.0)
 
 
 def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 0.0) -> Evidence:
@@ -107,7 +110,7 @@ def is_smoke(run: ArmRun) -> bool:
     return run.record is not None and bool(run.record.config.get("smoke"))
 
 
-def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
+def _check_whole(arm: ArmRuns) -> None:
     limited = [run for run in arm.finished if run.record is not None and run.record.time_limited]
     if limited:
         raise NotTestable(f"{arm.name}: training ended by the clock, so that scores depend on the machine")
@@ -115,6 +118,9 @@ def _check_quality(arm: ArmRuns, progress: Progress, threshold: float) -> None:
         raise NotTestable("smoke runs: their scores mean nothing")
     if not arm.finished:
         raise NotTestable(f"{arm.name} has no finished run")
+
+
+def _check_converged(arm: ArmRuns, progress: Progress, threshold: float) -> None:
     state = convergence(arm, progress, threshold)
     if state.state == "moving":
         gained = f"{progress.score.title} got better by {number(state.improvement, progress.score.digits)}"

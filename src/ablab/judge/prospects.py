@@ -232,7 +232,7 @@ def _off_scale(study: Study, claim: Settled) -> str | None:
 def _few_validations(study: Study, claim: Settled) -> str | None:
     """Return why it will not be known whether training has converged; None where it may be, or need not."""
     score = study.task.scores.get(claim.metric)
-    if score is None or study.task.converging(score) is None:
+    if score is None or study.task.converging(score) is None or claim.is_of_compute:
         return None
     for planned in (cell.planned for cell in study.cells if cell.arm in claim.weights):
         every, last = planned.task.first_and_last_step(planned.config)

@@ -42,7 +42,6 @@ def _line(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> WorthLine
         low=None if fitted is None else fitted.low,
         high=None if fitted is None or math.isinf(fitted.high) else fitted.high,
         saturated=fitted is not None and fitted.saturated,
-        bent=fitted is not None and fitted.bent,
         refused=refused,
         bound=bound,
         bound_interval=interval,

@@ -255,8 +255,8 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
         yield "Within-margin tests are one-sided (Schuirmann 1987)."
     if selection.lengths is not None:
         yield (
-            f"Worth sets a gain beside what {selection.lengths.key} at half and twice its value gains, linear in the "
-            "logarithm (Fieller 1954); steps of arms may cost more or less."
+            f"Worth sets a gain beside what {selection.lengths.key} at half and twice its value gains, a parabola over "
+            "the logarithm; steps of arms may cost more or less."
         )
     if selection.choosing is not None:
         yield selection.choosing

@@ -209,7 +209,9 @@ def _span_of_worth(line: WorthLine) -> str:
 
 
 def _factor(line: WorthLine) -> dict[str, float | None]:
-    return {"times the baseline's compute": inf if line.saturated else line.factor}
+    """Return the factor; of a baseline that has saturated, the end that it has not."""
+    without_end = inf if line.high is None else 0.0
+    return {"times the baseline's compute": without_end if line.saturated else line.factor}
 
 
 def _ends_of_worth(line: WorthLine) -> dict[str, float | None]:
@@ -219,11 +221,9 @@ def _ends_of_worth(line: WorthLine) -> dict[str, float | None]:
 
 
 def _note_on_worth(line: WorthLine) -> str:
-    """Say where the line is trusted too far: beyond the lengths that were trained, or where there is none."""
+    """Say where the baseline is trusted beyond the lengths that were trained."""
     is_beyond = line.factor is not None and not 0.5 <= line.factor <= 2
-    said = ["beyond half and twice the length, extrapolated"] if is_beyond else []
-    said += ["the baseline's lengths do not lie on a line"] if line.bent else []
-    return "; ".join(said)
+    return "beyond half and twice the length, extrapolated" if is_beyond else ""
 
 
 def metrics_table(document: Document) -> ReportTable:

@@ -1,7 +1,8 @@
 """What a gain is worth in compute: the factor by which the baseline would need more of it to score as well.
 
-The baseline is trained at half, once and twice its length. Its score is taken to be linear in the logarithm of the
-length, score = a + s ln(length), so that a gain g is worth the factor exp(g / s).
+The baseline is trained at half, once and twice its length. In between, its score is taken to be the parabola through
+these three, over the logarithm of the length: diminishing returns bend it, and a straight line would mistake that for a
+gain or a loss of the arm. Beyond them it goes on as straight as from the nearer two.
 """
 
 import math
@@ -15,9 +16,6 @@ from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast
 
-LN4 = 2 * math.log(2)
-"""Logarithm of twice the length over half of it."""
-
 FURTHEST = math.log(64)
 """Logarithm of the largest factor that is looked at: of an interval that reaches it, the end is not said."""
 
@@ -27,23 +25,29 @@ FIRST, STEPS = 0.02, 24
 
 @dataclass(frozen=True)
 class Worth:
-    """A factor of compute, with its interval. `factor`: None where the baseline does not gain from compute at all.
+    """A factor of compute, with its interval. `factor`: None where no length of the baseline scores as the arm does.
 
-    `low`: 0 and `high`: infinity where the interval has no end. `saturated`: it is not shown that the baseline gains
-    from compute, so that no gain has an upper end. `bent`: its three lengths do not lie on a line, at the same level.
+    `low`: 0 and `high`: infinity where the interval has no end. `saturated`: twice the compute is not shown to gain, so
+    that no gain has an upper end; of an arm that is worse, half of it is not shown to lose, so there is no lower end.
     """
 
     factor: float | None
     low: float
     high: float
     saturated: bool
-    bent: bool
 
 
 def contrast(factor: float) -> tuple[float, float, float, float]:
-    """Return the weights of arm, baseline, double and half whose sum is the gain over the baseline at this factor."""
-    slope = math.log(factor) / LN4
-    return 1.0, -1.0, -slope, slope
+    """Return the weights of arm, baseline, half and double whose sum is the gain over the baseline at this factor.
+
+    From half to twice the compute it varies no more than a difference of two arms.
+    """
+    doublings = math.log2(factor)
+    if abs(doublings) <= 1:
+        half, double = doublings * (doublings - 1) / 2, doublings * (doublings + 1) / 2
+    else:
+        half, double = max(-doublings, 0.0), max(doublings, 0.0)
+    return 1.0, half + double - 1.0, -half, -double
 
 
 def worth(
@@ -58,19 +62,21 @@ def worth(
 ) -> Worth:
     """Return what an arm's gain is worth, [seeds] each of the same seeds; `others`: arms that lend their noise.
 
-    The interval holds the factors at which the arm does not differ from the baseline of so much compute by a two-sided
-    moderated t test. With one variance for all arms this is Fieller's interval of a ratio (Fieller 1954, section 3).
-    Where the baseline has saturated these factors may lie on both sides of 1; those on the side of the gain count.
-    Raises NotTestable as `moderated_contrast` does.
+    The interval holds the factors around the estimate at which the arm does not differ from the baseline of so much
+    compute by a two-sided moderated t test. Beyond twice the compute, with one variance for all arms, this is
+    Fieller's interval of a ratio (Fieller 1954, section 3). Where the baseline has saturated these factors may lie on
+    both sides of 1; those on the side of the gain count. Raises NotTestable as `moderated_contrast` does.
     """
     sign = 1.0 if higher_is_better else -1.0
-    arms = [sign * np.asarray(scores, dtype=np.float64) for scores in (arm, baseline, double, half)]
+    arms = [sign * np.asarray(scores, dtype=np.float64) for scores in (arm, baseline, half, double)]
     lent = [sign * np.asarray(scores, dtype=np.float64) for scores in others]
     gain = float(arms[0].mean() - arms[1].mean())
-    slope = float(arms[2].mean() - arms[3].mean()) / LN4
-    with_slope = moderated_contrast([arms[2], arms[3]], [1.0, -1.0], [arms[0], arms[1], *lent])
-    saturated = with_slope.at(level).low <= 0
-    bend = moderated_contrast([arms[3], arms[1], arms[2]], [1.0, -2.0, 1.0], [arms[0], *lent])
+    side = math.copysign(1.0, gain)
+    more, less, rest = (arms[3], arms[1], arms[2]) if side > 0 else (arms[1], arms[2], arms[3])
+    saturated = moderated_contrast([more, less], [1.0, -1.0], [arms[0], rest, *lent]).at(level).low <= 0
+    rise, fall = (float(arms[one].mean() - arms[other].mean()) for one, other in ((3, 1), (1, 2)))
+    doublings = _doublings(abs(gain), *((rise, fall) if side > 0 else (fall, rise)))
+    estimate = None if doublings is None else side * doublings * math.log(2)
 
     def accepted(log_factor: float) -> float:
         """Above 0 where the factor is in the interval."""
@@ -80,26 +86,38 @@ def worth(
             return 1.0 if log_factor else -1.0
         return _bound(found, level) - abs(found.difference)
 
-    inside = _component(accepted, gain, slope if slope > 0 and not saturated else None)
-    factor = math.exp(min(gain / slope, 700.0)) if slope > 0 else None
-    return Worth(factor, *inside, saturated, bend.p < 1 - level)
+    inside = _component(accepted, side, None if saturated else estimate)
+    return Worth(None if estimate is None else math.exp(min(estimate, 700.0)), *inside, saturated)
+
+
+def _doublings(gain: float, near: float, far: float) -> float | None:
+    """Return after how many doublings the baseline has gained so much, the first time; None: never.
+
+    near: what it gains in the doubling towards the arm, far: in the one on its other side. A loss, its sign changed, is
+    halvings that lose so much.
+    """
+    slope, bend = (near + far) / 2, (near - far) / 2
+    inside = slope**2 + 4 * bend * gain
+    # The smaller root of bend x^2 + slope x = gain, in the form that has no difference of near numbers.
+    if inside >= 0 and (below := slope + math.sqrt(inside)) > 0 and (found := 2 * gain / below) <= 1:
+        return found
+    return gain / near if near > 0 else None
 
 
 def _bound(found: Moderated, level: float) -> float:
     return student.quantile((1 + level) / 2, found.df) * found.standard_error
 
 
-def _component(accepted: Callable[[float], float], gain: float, slope: float | None) -> tuple[float, float]:
-    """Return the ends, as factors, of the accepted factors around the estimate; without a slope, of all above 1 or
-    below it that are accepted, as the gain says.
+def _component(accepted: Callable[[float], float], side: float, estimate: float | None) -> tuple[float, float]:
+    """Return the ends, as factors, of the accepted factors around the estimate, a logarithm; without one, of all above
+    1 or below it that are accepted, as the side of the gain says.
     """
-    start = 0.0 if slope is None else float(np.clip(gain / slope, -FURTHEST, FURTHEST))
-    if slope is None and accepted(0.0) <= 0:
+    start = 0.0 if estimate is None else float(np.clip(estimate, -FURTHEST, FURTHEST))
+    if estimate is None and accepted(0.0) <= 0:
         # The gain is real, and no amount of compute is shown to give it: only its near end is known.
-        side = math.copysign(1.0, gain)
         near = _crossing(accepted, 0.0, side, wanted=True)
         return (math.exp(near), math.inf) if side > 0 else (0.0, math.exp(near))
-    low, high = (_crossing(accepted, start, side, wanted=False) for side in (-1.0, 1.0))
+    low, high = (_crossing(accepted, start, to, wanted=False) for to in (-1.0, 1.0))
     return 0.0 if low <= -FURTHEST else math.exp(low), math.inf if high >= FURTHEST else math.exp(high)
 
 

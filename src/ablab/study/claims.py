@@ -21,7 +21,7 @@ from ablab.tasks.score import Recipe, alike, unlike
 class ContrastTerm(Declared):
     """A difference between two arms, and its weight in a comparison of more than two.
 
-    `is_of_length`: of one arm at two lengths, of which the shorter need not have converged.
+    `is_of_length`: of what so much compute gives, so that no arm need have converged.
     """
 
     arm: str
@@ -184,6 +184,11 @@ class Settled(Expectation):
             for name, weight in ((part.arm, part.weight), (part.baseline, -part.weight)):
                 found[name] = found.get(name, 0.0) + weight
         return found
+
+    @property
+    def is_of_compute(self) -> bool:
+        """Whether it is about what so much compute gives, which asks for no convergence."""
+        return bool(self.parts) and all(part.is_of_length for part in self.parts)
 
     @property
     def words(self) -> str:

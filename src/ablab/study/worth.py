@@ -100,14 +100,22 @@ def _of_factor(claim: Claim, about: Comparison, experiment: Experiment, lengths:
     own_metric, score = own_metrics().get(metric), lengths.task.measured.get(metric)
     is_higher = score.higher_is_better if score is not None else own_metric is None or own_metric.better == "higher"
     expect = claim.expect if is_higher else {"greater": "less", "less": "greater"}[claim.expect]
-    _, _, of_double, _ = contrast(factor)
-    parts = [
-        ContrastTerm(arm=about.arm, baseline=baseline, weight=1.0),
-        ContrastTerm(arm=lengths.double.name, baseline=lengths.half.name, weight=of_double, is_of_length=True),
-    ]
+    of_arm, _, of_half, of_double = contrast(factor)
+    weighed = {about.arm: of_arm, lengths.half.name: of_half, lengths.double.name: of_double}
     own = claim.model_dump(exclude={"arm", "baseline", "effect", "interaction", "margin", "expect", "metric"})
-    sides: dict[str, Any] = {"arm": about.arm, "baseline": baseline}
-    if factor != 1:
-        times = f"{factor:g} times its compute" + ("" if 0.5 <= factor <= 2 else " (extrapolated)")
-        sides = {"arm": about.arm, "baseline": f"{baseline} with {times}", "parts": parts}
+    sides: dict[str, Any] = {
+        "arm": about.arm,
+        "baseline": f"{baseline} with {_compute(factor)}",
+        "parts": [
+            ContrastTerm(arm=name, baseline=baseline, weight=weight, is_of_length=True)
+            for name, weight in weighed.items()
+            if weight
+        ],
+    }
     return settle({**own, **sides, "expect": expect}, baseline, metric)
+
+
+def _compute(factor: float) -> str:
+    if factor == 1:
+        return "the same compute"
+    return f"{factor:g} times its compute" + ("" if 0.5 <= factor <= 2 else " (extrapolated)")
