@@ -73,6 +73,14 @@ def test_machines_that_differ_within_an_arm_are_told(selection):
     assert not any(said.startswith("trained on") for said in notes(selection, run_on, seeds=(2,)))
 
 
+def test_versions_of_the_code_within_an_arm_are_counted(selection):
+    def made(seed, record):
+        return record.model_copy(update={"provenance": {**record.provenance, "code": f"2:{seed}"}})
+
+    assert "from 2 versions of the code" in notes(selection, made)
+    assert not any("versions of the code" in said for said in notes(selection, made, seeds=(2,)))
+
+
 @pytest.mark.parametrize(
     ("key", "gain", "moving"),
     [("bleu", 2.0, ["test_bleu", "training_speed"]), ("loss", -0.2, ["test_loss"]), ("bleu", 0.0, [])],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ablab.judge.comparisons import MOST_ARMS, side_by_side
+from ablab.judge.comparisons import MOST_ARMS, pictured, side_by_side
 from ablab.judge.document import Document
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -167,8 +167,24 @@ def test_runs_that_were_not_analysed_are_left_out(selection):
         (run.folder.artefacts / "worth.json").unlink()
     for run in selection.arms[1].runs:
         (run.folder.artefacts / "worth.json").unlink()
-    (panel,) = the(side_by_side(selection), "worth").panels
-    assert (panel.arm, panel.seeds) == (selection.arms[0].name, 1)
+    picture = the(side_by_side(selection), "worth")
+    (panel,) = picture.panels
+    assert (panel.arm, panel.seeds, picture.alike) == (selection.arms[0].name, 1, 0)
+
+
+@pytest.mark.parametrize(("probability", "is_drawn"), [(0.0, False), (0.1, True)])
+def test_a_picture_of_what_no_arm_does_is_left_out(selection, probability, is_drawn):
+    """That of DropHead, where it drops none; norms of the gradient are drawn whatever they are."""
+    for arm in selection.arms[1:]:
+        for run in arm.runs:
+            rows = run.folder.metrics.read_text().splitlines()
+            column = rows[0].split(",").index("drophead")
+            cells = [row.split(",") for row in rows[1:]]
+            changed = [",".join([*row[:column], str(probability), *row[column + 1 :]]) for row in cells]
+            run.folder.metrics.write_text("\n".join([rows[0], *changed, ""]))
+    drawn = {series.key for series in pictured(selection)}
+    assert ("drophead" in drawn) == is_drawn
+    assert "grad_norm" in drawn
 
 
 def test_no_more_arms_than_can_be_seen_side_by_side(selection):

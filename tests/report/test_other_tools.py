@@ -267,7 +267,7 @@ def test_a_store_of_mlflow_is_read(tmp_path, monkeypatch, kind, undrawn):
 
 
 def write_mlflow(uri):
-    """Three arms of three seeds, of which one diverged and one failed; a parent, and a run of another experiment."""
+    """Three arms of three seeds, as tags, of which one diverged and one failed; a parent, and a run of elsewhere."""
     from mlflow import MlflowClient
 
     client = MlflowClient(uri)
@@ -280,8 +280,9 @@ def write_mlflow(uri):
     client.set_terminated(parent.info.run_id)
     for schedule in LEVEL:
         for seed in (*NOISE, *([4] if schedule == "constant" else [])):
-            run = client.create_run(place, tags={"mlflow.parentRunId": parent.info.run_id}).info.run_id
-            for name, value in {"schedule": schedule, "seed": seed, "out_dir": f"{schedule}{seed}"}.items():
+            tags = {"mlflow.parentRunId": parent.info.run_id, "seed": str(seed)}
+            run = client.create_run(place, tags=tags).info.run_id
+            for name, value in {"schedule": schedule, "out_dir": f"{schedule}{seed}"}.items():
                 client.log_param(run, name, value)
             for step in (1, 2, 4) if seed != 4 else ():
                 value = math.nan if (schedule, seed) == ("constant", 3) and step == 4 else loss(schedule, seed, step)

@@ -123,6 +123,7 @@ def test_notes_stand_below_a_table_and_not_in_its_cells(reported):
 
 def test_the_report_says_how_its_runs_were_made_and_what_they_cost(reported):
     made = reported.data["setup"]
+    assert (made["fixed_seeds"], made["fixed_runs"]) == (None, 0)
     hours = duration(made["training_seconds"] + made["evaluation_seconds"])
     for name in ("report.md", "report.html"):
         text = reported.text(name)
