@@ -1,6 +1,7 @@
 """What the seeds of a study can tell is said before they are trained, from the noise that is known by then."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +69,15 @@ def test_validations_of_the_last_fifth_are_counted_before_training(tmp_path, eve
     assert said.endswith(f"in the last fifth of training, not {count}: one every {every} of {last} steps")
     with pytest.raises(NotTestable, match=f"not {count}"):
         drift([(steps, steps)], threshold=1.0, higher_is_better=True)
+
+
+@pytest.mark.parametrize("metric", ["test_bleu", "worth"])
+def test_what_so_much_compute_gives_needs_no_validations_at_the_end(tmp_path, metric):
+    (file, outputs) = declared(tmp_path, [f"{{arm: layerdrop=0.1, expect: greater, metric: {metric}}}"])
+    path = Path(file.partition("=")[2])
+    path.write_text(path.read_text() + "worth: true\n")
+    ((said, _),) = words_of((file, outputs, "training.valid_every=60", "training.max_steps=100"))
+    assert ("noise unknown" if metric == "worth" else "in the last fifth of training, not 1") in said
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,6 @@ class WorthLine(Strict):
     `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
     `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `bound`: the
     baseline's steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
-    `bent`: of older reports, which took the baseline's scores at its three lengths to lie on a line.
     """
 
     arm: str
@@ -227,7 +226,7 @@ class WorthLine(Strict):
     low: float | None
     high: float | None
     saturated: bool
-    bent: bool = Field(default=False, exclude=True)
+    bent: bool = Field(default=False, exclude=True)  # of older reports, which laid a straight line through the lengths
     refused: str | None
     bound: float | None
     bound_interval: Span | None
