@@ -103,11 +103,7 @@ def _size(document: Document) -> str:
 
 def _worth(document: Document) -> str:
     """Return what arms are worth in compute, by the bound that their curves give; empty without any."""
-    said = [
-        f"{line.arm} at least {line.bound:.2f}" + f" {interval_text(line.bound_interval, 2, sign=False)}"
-        for line in document.worth
-        if line.bound is not None and line.bound_interval is not None
-    ]
+    said = [f"{line.arm} at least {line.at_least:.2f}" for line in document.worth if line.at_least is not None]
     return f"Worth, in times the baseline's steps, by unfinished curves: {'; '.join(said)}." if said else ""
 
 

@@ -9,7 +9,6 @@ import pytest
 from ablab.judge.effects import _steps, effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.worth import worth_lines
 from ablab.report.tables import effects_table
 from ablab.statistics.interval import NotTestable
 from tests.report.conftest import EXPERIMENT
@@ -115,24 +114,6 @@ def test_one_cell_that_proves_nothing_takes_its_effects_with_it(selection, chang
     found = effect_lines(changed(selection, change, "layerdrop=0.1,norm=post"), BLEU, {})
     assert len(found) == 3
     assert all(reason in line.refused for line in found)
-
-
-def test_an_arm_of_which_nothing_is_known_has_no_line_of_worth(selection):
-    """Neither other lengths of the baseline nor a curve that could come to its end."""
-    without = replace(BLEU, progress=None)
-    assert worth_lines(replace(selection, measures={**selection.measures, selection.metric: without})) == []
-
-
-def test_an_arm_that_cannot_be_compared_has_no_line_of_worth(selection):
-    by_loss = replace(selection, metric="test_loss")
-    known = [line.arm for line in worth_lines(by_loss)]
-    assert len(known) > 1
-    rest = worth_lines(with_vocabulary(by_loss, known[0]))
-    assert [line.arm for line in rest] == known[1:]
-    baseline = by_loss.baseline_row
-    failed = ArmRuns(baseline.name, [replace(run, state="diverged") for run in baseline.runs])
-    arms = [failed if arm.name == baseline.name else arm for arm in by_loss.arms]
-    assert worth_lines(replace(by_loss, arms=arms)) == []
 
 
 def test_effects_within_a_vocabulary_have_a_mean_but_are_not_weighed_against_each_other(selection):

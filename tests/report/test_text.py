@@ -86,11 +86,11 @@ def test_two_columns_of_one_name_are_both_there(reported):
         ({"factor": 2.0, "low": 1.5, "high": None}, {"factor": 2.0, "low": 1.5, "high": inf}),
         ({"factor": None, "low": 3.0, "high": None, "saturated": True}, {"factor": inf, "low": 3.0, "high": inf}),
         ({"factor": None, "low": 0.0, "high": 0.8, "saturated": True}, {"factor": 0.0, "low": 0.0, "high": 0.8}),
-        ({"factor": None, "low": None, "high": None, "bound": 4.0}, {"factor": None, "low": None, "high": None}),
+        ({"factor": None, "low": None, "high": None, "at_least": 4.0}, {"factor": None, "low": None, "high": None}),
     ],
 )
 def test_what_has_no_end_is_infinite(changed, cells, reported):
-    usual = dict.fromkeys(("refused", "bound", "bound_interval")) | {"saturated": False, "n": 3}
+    usual = dict.fromkeys(("refused", "at_least")) | {"saturated": False, "n": 3}
     line = WorthLine.model_validate({"arm": "b", "baseline": "a", **usual, **changed})
     document = Document.model_validate(reported.data).model_copy(update={"worth": [line]})
     (row,) = worth_table(document).data

@@ -1,4 +1,4 @@
-"""What a gain is worth in compute: Fieller's interval, what changes nothing, and where the baseline has saturated."""
+"""What a gain is worth in compute: Fieller's interval, what changes nothing, a saturated baseline, and early curves."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ablab.statistics.moderated import moderated_contrast
-from ablab.statistics.worth import contrast, worth
+from ablab.statistics.worth import as_good_from, contrast, worth
 
 
 def drawn(seed, n, means, sd=1.0):
@@ -157,3 +157,48 @@ def test_a_gain_that_no_length_reaches_has_no_factor():
     noise = np.array([-0.05, 0.02, 0.05, 0.0, -0.02])
     scores = [mean + np.roll(noise, turn) for turn, mean in enumerate((0.5, 0.0, -1.0, -0.1))]
     assert worth(*scores).factor is None
+
+
+def curve_and_ends(seed, n=4, validations=12, rise=3.0):
+    rng = np.random.default_rng(seed)
+    curve = np.linspace(0, rise, validations)[:, None] + rng.normal(0, 0.5, (validations, n))
+    return curve, rng.normal(1, 0.5, n), [rng.normal(2, 0.5, n) for _ in range(3)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_a_curve_is_better_from_where_on_no_validation_fails_its_test(seed, level):
+    curve, end, others = curve_and_ends(seed)
+    paired = stats.ttest_1samp(curve - end, 0.0, axis=1, alternative="greater").pvalue < (1 - level) / 2
+    lent = [moderated_contrast([values, end], [1, -1], others).at(level).low > 0 for values in curve]
+    for shown, found in (
+        (paired, as_good_from(curve, end, others, paired=True, level=level)),
+        (lent, as_good_from(curve, end, others, level=level)),
+    ):
+        expected = len(curve) - next((back for back, one in enumerate(reversed(list(shown))) if not one), len(curve))
+        assert found == (None if expected == len(curve) else expected)
+
+
+def test_other_arms_lend_a_curve_their_noise():
+    """With two seeds, pairs alone show hardly anything."""
+    curve, end, others = curve_and_ends(3, n=2)
+    assert as_good_from(curve, end, paired=True) is None
+    assert as_good_from(curve, end, others) is not None
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_curve_without_noise_or_without_validations_shows_nothing(paired):
+    assert as_good_from([[3.0, 3.0]], [1.0, 1.0], paired=paired) is None
+    assert as_good_from(np.empty((0, 3)), [1.0, 2.0, 1.5], paired=paired) is None
+
+
+def test_the_first_validation_that_happens_to_be_as_good_tells_nothing():
+    """Of two arms that are alike, whose curves are flat: by luck, most would seem to be early."""
+    rng = np.random.default_rng(6)
+    told = lucky = 0
+    for _ in range(400):
+        curve, end = rng.normal(0, 1, (20, 3)), rng.normal(0, 1, 3)
+        told += as_good_from(curve, end, rng.normal(0, 1, (2, 3))) is not None
+        lucky += bool((curve >= end).any(axis=0).all())
+    assert lucky > 200
+    assert told <= 20, "2.5 % are 10 of 400"

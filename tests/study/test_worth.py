@@ -1,20 +1,16 @@
-"""What arms are worth in compute: the arms that a study gets, its claims and its table, and how early curves arrive."""
+"""What arms are worth in compute: the arms that a study gets, its claims and its table."""
 
 import json
 import math
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import UserError
-from ablab.judge.metrics import Progress
-from ablab.judge.worth import _log_factor
 from ablab.study.definition import define
-from ablab.tasks.score import Score
 
 TRAIN = """
 import json, math, random, sys
@@ -128,32 +124,3 @@ def test_a_task_that_trains_knows_its_length(folder):
     study = define(("experiment=t",))
     assert [arm.name for arm in study.arms][2:] == ["training.max_steps=50", "training.max_steps=200"]
     assert [cell.planned.config.training.max_steps for cell in study.cells] == [100, 100, 50, 200]
-
-
-LOSS = Score("loss", "nats", 4, False, "validation", "loss")
-
-
-def run_of(*losses):
-    points = [{"step": 10.0 * number, "loss": loss} for number, loss in enumerate(losses, 1)]
-    return SimpleNamespace(record=SimpleNamespace(validations=points))
-
-
-@pytest.mark.parametrize(
-    ("arm", "steps"),
-    [
-        ((4.0, 3.0, 2.0, 1.0), 20.0),
-        ((4.0, 3.5, 2.5, 1.0), 25.0),
-        ((2.0, 2.0, 2.0, 2.0), 10.0),
-        ((5.0, 4.0, 3.5, 3.0), 40.0),
-        ((5.0, 2.5, 3.5, 3.5), 18.0),
-    ],
-)
-def test_a_curve_arrives_where_it_first_is_as_good_as_the_baselines_end(arm, steps):
-    baseline = run_of(6.0, 5.0, 4.0, 3.0)
-    found = _log_factor(run_of(*arm), baseline, Progress("loss", LOSS, 0.01))
-    assert math.exp(found) == pytest.approx(40.0 / steps)
-
-
-def test_a_curve_that_never_is_as_good_bounds_nothing():
-    assert _log_factor(run_of(6.0, 3.1), run_of(6.0, 3.0), Progress("loss", LOSS, 0.01)) is None
-    assert _log_factor(SimpleNamespace(record=None), run_of(3.0), Progress("loss", LOSS, 0.01)) is None

@@ -216,8 +216,8 @@ class WorthLine(Strict):
     """What an arm is worth: the factor of compute by which the baseline would score as well, with its 95 % interval.
 
     `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
-    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `bound`: the
-    baseline's steps over those at which the arm's curve is first as good as its end, a lower bound of the factor.
+    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `at_least`: the
+    baseline's steps over those from which on the arm's curve is shown, at 2.5 %, to be better than the baseline's end.
     """
 
     arm: str
@@ -226,10 +226,8 @@ class WorthLine(Strict):
     low: float | None
     high: float | None
     saturated: bool
-    bent: bool = Field(default=False, exclude=True)  # of older reports, which laid a straight line through the lengths
     refused: str | None
-    bound: float | None
-    bound_interval: Span | None
+    at_least: float | None
     n: int
 
 
@@ -358,7 +356,7 @@ class Document(Strict):
     @model_validator(mode="before")
     @classmethod
     def _as_today(cls, content: Any) -> Any:
-        """Read a report from before scores had names."""
+        """Read a report from before scores had names, or of curves that said too much."""
         return reshaped(cls.__name__, content) or content
 
     @property

@@ -1,23 +1,21 @@
 """What arms are worth in compute: by the baseline at other lengths, and by how early their curves reach its end."""
 
 import math
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from ablab.judge.contrasts import shared_scores
 from ablab.judge.document import WorthLine
-from ablab.judge.estimates import LEVEL, borrowed
-from ablab.judge.evidence import are_comparable
-from ablab.judge.lines import Span
-from ablab.judge.metrics import Progress
+from ablab.judge.estimates import LEVEL, borrowed, by_both
+from ablab.judge.evidence import are_comparable, observed, pairs
+from ablab.judge.metrics import Measure, Progress
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import of_differences
-from ablab.statistics.student import Floats
-from ablab.statistics.worth import Worth, worth
-
-BOUND = "t over seeds, of logarithms"
+from ablab.statistics.verdict import Failures
+from ablab.statistics.worth import Worth, as_good_from, worth
 
 
 def worth_lines(selection: SelectedArms) -> list[WorthLine]:
@@ -31,10 +29,9 @@ def _line(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> WorthLine
     if arm.diverged or baseline.diverged or not are_comparable(arm, baseline, selection.measure):
         return None
     fitted, refused = _fitted(selection, arm, baseline)
-    reached = _reached(selection, arm, baseline)
-    if fitted is None and refused is None and reached is None:
+    at_least = _at_least(selection, arm, baseline)
+    if fitted is None and refused is None and at_least is None:
         return None
-    bound, interval = reached or (None, None)
     return WorthLine(
         arm=arm.name,
         baseline=baseline.name,
@@ -43,8 +40,7 @@ def _line(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> WorthLine
         high=None if fitted is None or math.isinf(fitted.high) else fitted.high,
         saturated=fitted is not None and fitted.saturated,
         refused=refused,
-        bound=bound,
-        bound_interval=interval,
+        at_least=at_least,
         n=len({run.seed for run in arm.finished} & {run.seed for run in baseline.finished}),
     )
 
@@ -67,48 +63,54 @@ def _fitted(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[W
         return None, str(reason)
 
 
-def _reached(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[float, Span | None] | None:
-    """Return the baseline's steps over those at which an arm is first as good as its end, and the interval over seeds.
+def _at_least(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> float | None:
+    """Return the baseline's steps over those from which on an arm's curve is shown to be better than its end.
 
-    The arm's schedule had not ended there, so that it is a lower bound. None where it is not as good under each seed.
+    The arm's schedule had not ended there, so that it is a lower bound. None where that is not shown before the end, or
+    where the arm is not shown to be better in the measure itself, for which the curve stands in.
     """
-    if (progress := selection.measure.progress) is None:
+    measure = selection.measure
+    if (progress := measure.progress) is None or not _is_better(selection, arm, baseline):
         return None
-    theirs = {run.seed: run for run in baseline.finished}
-    logs = [_log_factor(run, theirs[run.seed], progress) for run in arm.finished if run.seed in theirs]
-    known = [found for found in logs if found is not None]
-    if not known or len(known) < len(logs):
+    both = pairs(arm, baseline)
+    ours, theirs = ([_curve(run, progress) for run in runs] for runs in (both.arm, both.baseline))
+    steps = sorted(set.intersection(*map(set, ours)))
+    if not steps or not all(theirs):
         return None
-    mean = math.exp(float(np.mean(known)))
+    place = as_good_from(
+        [[curve[step] for curve in ours] for step in steps],
+        [curve[max(curve)] for curve in theirs],
+        borrowed(selection, (arm, baseline), _at_the_end(measure, progress)),
+        paired=selection.error != "moderated",
+        level=LEVEL,
+    )
+    factor = 0.0 if place is None else float(np.mean([max(curve) for curve in theirs])) / steps[place]
+    return factor if factor > 1 else None
+
+
+def _is_better(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> bool:
+    """Return whether the scores of an arm are shown to be better than the baseline's, by the test of the table."""
+    found = observed(arm, baseline, selection.measure)
+    if isinstance(found, NotTestable | Failures):
+        return False
     try:
-        found = of_differences(known).at(LEVEL)
+        interval = by_both(selection, (arm, baseline), (1.0, -1.0), selection.measure, found).decisive.at(LEVEL)
     except NotTestable:
-        return mean, None
-    return mean, Span(low=math.exp(found.low), high=math.exp(found.high), level=LEVEL, method=BOUND)
+        return False
+    return interval.low > 0 if selection.measure.higher_is_better else interval.high < 0
 
 
-def _log_factor(run: ArmRun, other: ArmRun, progress: Progress) -> float | None:
-    """Return the logarithm of that ratio of steps for one seed; between two validations the curve is a straight line.
-
-    None where a curve is missing, or does not come to what is wanted.
-    """
-    ours, theirs = (_curve(one, progress) for one in (run, other))
-    if ours is None or theirs is None:
-        return None
-    steps, values, wanted = *ours, theirs[1][-1]
-    there = np.flatnonzero(values >= wanted)
-    if not len(there):
-        return None
-    step, place = float(steps[there[0]]), int(there[0])
-    if place:
-        gained, ran = values[place] - values[place - 1], steps[place] - steps[place - 1]
-        step -= float((values[place] - wanted) / gained * ran)
-    return math.log(float(theirs[0][-1]) / step)
+@cache
+def _at_the_end(measure: Measure, progress: Progress) -> Measure:
+    """Return the last value of a curve as a measure; one for all arms, which keep their values of each measure."""
+    return replace(measure, value=lambda run: next(reversed(_curve(run, progress).values()), None))
 
 
-def _curve(run: ArmRun, progress: Progress) -> tuple[Floats, Floats] | None:
-    """Return steps and values, of which the higher is the better, [validations] each."""
-    sign = 1.0 if progress.score.higher_is_better else -1.0
+def _curve(run: ArmRun, progress: Progress) -> dict[float, float]:
+    """Return the values of validations, of which the higher is the better, by their steps in order."""
     points = [] if run.record is None else run.record.validations
-    kept = [(point["step"], sign * point[progress.key]) for point in points if progress.key in point]
-    return None if not kept else (np.array([step for step, _ in kept]), np.array([value for _, value in kept]))
+    return {point["step"]: _sign(progress) * point[progress.key] for point in points if progress.key in point}
+
+
+def _sign(progress: Progress) -> float:
+    return 1.0 if progress.score.higher_is_better else -1.0

@@ -109,15 +109,10 @@ def _p(title: str, read: Callable[[Line], float | None], *, is_sparse: bool = Fa
     return Column(title, lambda line: p_text(read(line)), is_sparse, data=lambda line: {title: read(line)})
 
 
-def _span(
-    title: str, read: Callable[[Line], Span | None], digits: int, *, sign: bool = True, is_sparse: bool = False
-) -> Column[Line]:
+def _span(title: str, read: Callable[[Line], Span | None], digits: int, *, sign: bool = True) -> Column[Line]:
     """Return a column of intervals of one level; programs read two, of their ends."""
     return Column(
-        title,
-        lambda line: interval_text(read(line), digits, sign=sign),
-        is_sparse,
-        data=lambda x: _ends(title, read(x)),
+        title, lambda line: interval_text(read(line), digits, sign=sign), data=lambda line: _ends(title, read(line))
     )
 
 
@@ -189,11 +184,10 @@ def worth_table(document: Document) -> ReportTable:
         Column("times the baseline's compute", _times, is_sparse=True, data=_factor),
         Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
         Column("notes", lambda line: line.refused or _note_on_worth(line), is_sparse=True, leads=True),
-        _figure("by its unfinished curve, at least", lambda line: line.bound, 2, is_sparse=True),
-        _span("95 % interval of that", lambda line: line.bound_interval, 2, sign=False, is_sparse=True),
+        _figure("by its unfinished curve, at least", lambda line: line.at_least, 2, is_sparse=True),
         _figure("n", lambda line: line.n, 0),
     ]
-    lines = sorted(document.worth, key=lambda line: -(line.factor or line.bound or 0.0))
+    lines = sorted(document.worth, key=lambda line: -(line.factor or line.at_least or 0.0))
     return table_of("worth", f"Worth in compute of {document.baselines}", columns, lines)
 
 

@@ -2,7 +2,8 @@
 
 The baseline is trained at half, once and twice its length. In between, its score is taken to be the parabola through
 these three, over the logarithm of the length: diminishing returns bend it, and a straight line would mistake that for a
-gain or a loss of the arm. Beyond them it goes on as straight as from the nearer two.
+gain or a loss of the arm. Beyond them it goes on as straight as from the nearer two. Without these lengths, an arm's
+own curve bounds the factor, by how early it is shown to be as good as the baseline's end.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast
+from ablab.statistics.paired import of_differences
 
 FURTHEST = math.log(64)
 """Logarithm of the largest factor that is looked at: of an interval that reaches it, the end is not said."""
@@ -131,3 +133,32 @@ def _crossing(accepted: Callable[[float], float], start: float, side: float, *, 
             return float(brentq(accepted, before, place)) if was * now < 0 else before
         before, was = place, now
     return end
+
+
+def as_good_from(
+    curve: npt.ArrayLike,
+    end: npt.ArrayLike,
+    others: Sequence[npt.ArrayLike] = (),
+    *,
+    paired: bool = False,
+    level: float = 0.95,
+) -> int | None:
+    """Return the first validation from which on an arm is shown to be better than the baseline's end; None: there is
+    none.
+
+    curve: of the arm, [validations, seeds]; end: of the baseline, [seeds], the same ones; higher is better. `others`:
+    ends of arms that lend their noise, unless `paired`. Validations are tested from the last one back until a test
+    does not show it, so that all of them together err no more often than one (fixed sequence; Maurer, Hothorn and
+    Lehmacher 1995): in (1 - level) / 2 of studies. The first validation that happens to be as good would be so by luck
+    alone, as one of many.
+    """
+    ends, found = np.asarray(end, dtype=np.float64), None
+    for place, values in reversed(list(enumerate(np.asarray(curve, dtype=np.float64)))):
+        try:
+            test = of_differences(values - ends) if paired else moderated_contrast([values, ends], [1.0, -1.0], others)
+        except NotTestable:
+            break
+        if test.at(level).low <= 0:
+            break
+        found = place
+    return found

@@ -50,14 +50,25 @@ BESIDE = {"test_chrf": ("test chrF", 2), "test_loss": ("test loss", 3), "valid_l
 
 
 def _report(content: Content) -> Content | None:
+    if "worth" in content:
+        lines = [_worth(line) for line in content["worth"]]
+        content = {**content, "worth": [line for line in lines if line is not None]}
     if "beside" in content:
-        return None
+        return content
     beside = [{"name": name, "title": title, "digits": digits} for name, (title, digits) in BESIDE.items()]
     arms = [_arm(arm) for arm in content["arms"]]
     gone = ["effect", "seeds_needed", "seconds_needed"]
     differences = [_without(line, gone) for line in content["differences"]]
     lacking: Content = {name: [] for name in ("test_sets", "metrics", "series", "artefacts", "differing")}
     return {**lacking, **content, "beside": beside, "loss": beside[-1], "arms": arms, "differences": differences}
+
+
+def _worth(content: Content) -> Content | None:
+    """Leave out where an arm's curve first came to the baseline's end, as it may by luck; None where that was all."""
+    if "bound" not in content:
+        return content
+    is_more = content["low"] is not None or content["refused"] is not None
+    return {**_without(content, ["bent", "bound", "bound_interval"]), "at_least": None} if is_more else None
 
 
 def _arm(content: Content) -> Content:
