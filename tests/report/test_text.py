@@ -84,8 +84,8 @@ def test_two_columns_of_one_name_are_both_there(reported):
     ("changed", "cells"),
     [
         ({"factor": 2.0, "low": 1.5, "high": None}, {"factor": 2.0, "low": 1.5, "high": inf}),
-        ({"factor": None, "low": 3.0, "high": None, "saturated": True}, {"factor": inf, "low": 3.0, "high": inf}),
-        ({"factor": None, "low": 0.0, "high": 0.8, "saturated": True}, {"factor": 0.0, "low": 0.0, "high": 0.8}),
+        ({"factor": None, "low": 3.0, "high": None, "saturated": True}, {"factor": None, "low": 3.0, "high": inf}),
+        ({"factor": None, "low": 0.0, "high": 0.8, "saturated": True}, {"factor": None, "low": 0.0, "high": 0.8}),
         ({"factor": None, "low": None, "high": None, "at_least": 4.0}, {"factor": None, "low": None, "high": None}),
     ],
 )

@@ -177,11 +177,14 @@ def effects_table(document: Document) -> ReportTable:
     return table_of("effects", "Main effects and interactions", columns, document.effects)
 
 
+TIMES = "times the baseline's compute"
+
+
 def worth_table(document: Document) -> ReportTable:
     """Return what arms are worth in compute, the most first."""
     columns: list[Column[WorthLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
-        Column("times the baseline's compute", _times, is_sparse=True, data=_factor),
+        Column(TIMES, _times, is_sparse=True, data=lambda line: {TIMES: line.factor}),
         Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
         Column("notes", lambda line: line.refused or _note_on_worth(line), is_sparse=True, leads=True),
         _figure("by its unfinished curve, at least", lambda line: line.at_least, 2, is_sparse=True),
@@ -192,7 +195,10 @@ def worth_table(document: Document) -> ReportTable:
 
 
 def _times(line: WorthLine) -> str:
-    return "unbounded: the baseline has saturated" if line.saturated else number(line.factor, 2)
+    if line.saturated:
+        shown = "twice the compute is not shown to gain" if line.high is None else "half of it is not shown to lose"
+        return f"unbounded: {shown}"
+    return number(line.factor, 2)
 
 
 def _span_of_worth(line: WorthLine) -> str:
@@ -200,12 +206,6 @@ def _span_of_worth(line: WorthLine) -> str:
         return ""
     low = "0" if line.low == 0 else f"{line.low:.2f}"
     return f"[{low}, {'no end' if line.high is None else f'{line.high:.2f}'}]"
-
-
-def _factor(line: WorthLine) -> dict[str, float | None]:
-    """Return the factor; of a baseline that has saturated, the end that it has not."""
-    without_end = inf if line.high is None else 0.0
-    return {"times the baseline's compute": without_end if line.saturated else line.factor}
 
 
 def _ends_of_worth(line: WorthLine) -> dict[str, float | None]:
