@@ -9,9 +9,11 @@ from ablab.judge.comparisons import pictured, side_by_side
 from ablab.judge.differences import difference_line
 from ablab.judge.document import Matrices
 from ablab.judge.evidence import evidence, observed
+from ablab.judge.failures import RANK
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.charts import charts
+from ablab.report.claim_words import hypothesis
 from ablab.report.forest import forests
 from ablab.report.page import page
 from ablab.report.sentences import document_of
@@ -106,7 +108,10 @@ def test_one_diverged_run_of_five_does_not_hide_twenty_points(ranked):
     assert line.p == pytest.approx(2 / 252)
     assert "Runs diverged, so that all runs are ranked by test BLEU, diverged ones last." in line.words
     assert "supported, also with the margin of 0.5 taken off." in line.words
-    assert "The difference is +1.00 of pairs, won less lost, corrected p = 0.024, 5 runs an arm." in line.words
+    assert (
+        "The difference is +1.00 of pairs, won less lost, corrected p of no difference = 0.024, 5 runs an arm."
+        in line.words
+    )
 
 
 def test_ranks_never_find_two_arms_equal(ranked):
@@ -171,7 +176,8 @@ def test_a_verdict_says_whether_it_exceeds_its_margin(selection, expect, shift, 
     assert line.verdict == f"exploratory: {line.outcome}" + (f", {strength}" if strength else "")
     said = line.verdict.removeprefix("exploratory: ").replace("the margin", f"the margin of {margin:g}")
     assert line.words.startswith(f"Exploratory: {line.claimed}: {said}. The difference is ")
-    assert line.judged.startswith(f"{said.capitalize()}. The difference is ")
+    claim = f"The claim was: {line.claimed}. " if line.outcome == "refuted" else ""
+    assert line.judged.startswith(f"{said.capitalize()}. {claim}The difference is ")
 
 
 MARK = "3 of 5 runs: 2 diverged"
@@ -216,3 +222,19 @@ def test_the_page_draws_no_survivors_mean_without_its_mark(survived):
     assert group.seed == 2
     assert f"<summary>{name} ({MARK}) against layerdrop=0, seed 2</summary>" in html
     assert f"{name} ({MARK})<br>" in json.dumps(charts(document))
+
+
+@pytest.mark.parametrize(
+    ("expect", "outcome", "of"),
+    [
+        ("greater", "supported", "no difference"),
+        ("less", "inconclusive", "no difference"),
+        ("not_worse", "supported", "being worse by 2 or more, by ranks"),
+        ("not_worse", "refuted", "being worse by less than 2, or better, by ranks"),
+        ("not_worse", "inconclusive", ""),
+        ("equal", "refuted", "a difference within 2, by ranks"),
+    ],
+)
+def test_a_p_of_ranks_beside_a_margin_says_what_it_is_of(ranked, expect, outcome, of):
+    line = next(line for line in claims_of(ranked) if line.title == RANK.title)
+    assert hypothesis(line.model_copy(update={"expect": expect, "outcome": outcome, "margin": 2.0})) == of

@@ -48,7 +48,7 @@ SAYS = {
     rf"{SIDE} by at least (?P<m>[\d.]+) BLEU": lambda m: (m, inf),
     rf"{SIDE} by (?P<m>[\d.]+) BLEU or more": lambda m: (m, inf),
     rf"{SIDE}, but by less than (?P<m>[\d.]+) BLEU": lambda m: (0.0, m),
-    rf"{SIDE}, by less than (?P<m>[\d.]+) BLEU, if at all": lambda m: (-inf, m),
+    rf"If {SIDE}, then by less than (?P<m>[\d.]+) BLEU": lambda m: (-inf, m),
     r"a and b differ by less than (?P<m>[\d.]+) BLEU": lambda m: (-m, m),
 }
 OPEN = r"These seeds cannot tell whether "
@@ -103,8 +103,9 @@ def check(line: ClaimLine, different: bool) -> None:
     assert BADGES[line.strength](line.margin) == (low, high), (headline, line.strength)
     assert not (line.expect == "not_worse" and "not shown" in line.strength)  # a one-sided test does not ask
     assert line.verdict == f"{line.outcome}, {line.strength}"
-    margin = f"the margin of {line.margin:g}"
-    assert line.judged.startswith(f"{line.verdict.capitalize().replace('the margin', margin)}. The difference is ")
+    verdict = line.verdict.capitalize().replace("the margin", f"the margin of {line.margin:g}")
+    claim = f"The claim was: {line.claimed}. " if line.outcome == "refuted" else ""  # the headline says another thing
+    assert line.judged.startswith(f"{verdict}. {claim}The difference is ")
 
 
 worlds = {
@@ -188,7 +189,7 @@ def test_every_position_of_an_interval_has_its_own_words():
     for expect in ("greater", "less", "equal"):
         assert said(expect, *positions) == [worse, little_worse, alike, little_better, better]
     assert said("not_worse", *positions) == [
-        *(worse, little_worse, "A is worse than b, by less than 1 BLEU, if at all.", "A is better than b."),
+        *(worse, little_worse, "If a is worse than b, then by less than 1 BLEU.", "A is better than b."),
         "A is better than b.",
     ]
     assert said("greater", 1.0) == ["A is better than b."]

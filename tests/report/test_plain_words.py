@@ -47,7 +47,7 @@ def claim(**changed) -> ClaimLine:
             {"expect": "equal", "outcome": "refuted", "difference": -1.0},
             "ScaleNorm is worse than PreNorm by at least 0.5 BLEU.",
         ),
-        ({"expect": "not_worse"}, "ScaleNorm is worse than PreNorm, by less than 0.5 BLEU, if at all."),
+        ({"expect": "not_worse"}, "If ScaleNorm is worse than PreNorm, then by less than 0.5 BLEU."),
         ({"expect": "not_worse", "different": True}, "ScaleNorm is better than PreNorm."),
         ({"expect": "not_worse", "outcome": "refuted"}, "ScaleNorm is worse than PreNorm by at least 0.5 BLEU."),
         (
@@ -73,7 +73,7 @@ def claim(**changed) -> ClaimLine:
         (
             {"metric": "valid_loss", "about": "loss", "title": "loss", "higher_is_better": False, "expect": "not_worse"}
             | {"unit": "nats", "margin": 1.0},
-            "ScaleNorm is worse than PreNorm in loss, by less than 1 nat, if at all.",
+            "If ScaleNorm is worse than PreNorm in loss, then by less than 1 nat.",
         ),
         ({"metric": "training_speed"}, "ScaleNorm trains faster than PreNorm."),
         (

@@ -265,8 +265,11 @@ class ClaimLine(Strict):
 
     @property
     def judged(self) -> str:
-        """The words without the claim, for where it has just been said in others."""
+        """The words without the claim, for where it has just been said in others; one that is refuted was not said."""
         rest = self.words.removeprefix(EXPLORATORY).removeprefix(f"{self.claimed}: ")
+        if self.claimed and self.outcome == "refuted":
+            outcome, end, more = rest.partition(". ")
+            rest = f"{outcome}{end}The claim was: {self.claimed}. {more}"
         return rest[:1].upper() + rest[1:] if self.claimed else rest
 
     @property

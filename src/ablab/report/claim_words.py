@@ -102,19 +102,29 @@ def _with_margin(line: ClaimLine) -> str:
 
 
 def hypothesis(line: ClaimLine) -> str:
-    """Return what the p of a claim is the probability under; empty where there is no p, and for ranks with a margin.
+    """Return what the p of a claim is the probability under; empty where there is no p.
 
-    Of *equal* and *not worse* the p of the likelier side is given, that the margin is not kept or that it is.
+    Of *equal* and *not worse* the p of the likelier side is given, that the margin is not kept or that it is; of ranks,
+    the verdict alone tells which.
     """
     margin, difference = margin_of(line), line.difference or 0.0
-    if line.corrected is None or (margin and line.title != line.about):
+    if line.corrected is None:
         return ""
     if line.expect in ("greater", "less") or not margin:
         return "no difference"
+    if line.title != line.about:
+        return _of_ranks(line, margin)
     if line.expect == "equal":
         return f"a difference of {margin:g} or more" if abs(difference) < margin else f"a difference within {margin:g}"
     is_kept = (difference if is_worse_below(line) else -difference) > -margin
     return f"being worse by {margin:g} or more" if is_kept else f"being worse by less than {margin:g}, or better"
+
+
+def _of_ranks(line: ClaimLine, margin: float) -> str:
+    if line.expect == "equal":
+        return f"a difference within {margin:g}, by ranks"
+    of = {"supported": f"{margin:g} or more", "refuted": f"less than {margin:g}, or better"}.get(line.outcome)
+    return f"being worse by {of}, by ranks" if of else ""
 
 
 def _compared(line: ClaimLine) -> str:

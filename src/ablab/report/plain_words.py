@@ -146,7 +146,7 @@ def _shown(claim: ClaimLine, metric: str) -> str:
     if low < 0 < high:
         if -low == high:
             return _alike(claim, metric)
-        return _compared(claim, metric, is_higher=low == -inf, after=f", by less than {amount(claim)}, if at all")
+        return f"if {_compared(claim, metric, is_higher=low == -inf, after=f', then by less than {amount(claim)}')}"
     if margin and margin in (low, -high):
         return _compared(claim, metric, is_higher=low > 0, by=f" by at least {amount(claim)}")
     after = "" if inf in (-low, high) else f", but by less than {amount(claim)}"
