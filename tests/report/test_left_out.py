@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from ablab.commands.cli import main
-from ablab.statistics.paired import paired_difference
+from ablab.statistics.moderated import moderated
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import typed
@@ -49,10 +49,10 @@ def notes(outputs, *words):
 
 
 def over_all(outputs):
-    """The difference over all eight seeds, as the note says it."""
+    """The difference over all eight seeds, as the note says it: by the test of the report."""
     cells = define((*SWEEP, SEEDS, f"outputs={outputs}")).cells
     scores = {arm: [_bleu(cell) for cell in cells if cell.arm == arm] for arm in ARMS}
-    found = paired_difference(scores[ARMS[1]], scores[ARMS[0]])
+    found = moderated(scores[ARMS[1]], scores[ARMS[0]])
     interval = found.at(0.95)
     figures = f"{found.difference:+.2f} BLEU [{interval.low:+.2f}, {interval.high:+.2f}], p = {found.p:.3f}"
     return f"with them, {ARMS[1]} less {ARMS[0]} is {figures}, over 8 seeds"
@@ -78,6 +78,19 @@ def test_three_seeds_of_eight_however_they_are_chosen(outputs):
     assert notes(outputs, f"runs={ids(outputs, (2, 3, 5))}") == [f"{LEFT}; runs= {CHOSEN}; {by_words}"]
     where = "where=seed!=1 seed!=4 seed<6"
     assert notes(outputs, where) == [f"{LEFT}; {where} {CHOSEN}; {by_words}"]
+
+
+def test_a_run_without_a_partner_adds_nothing_to_a_difference(outputs):
+    """The same pairs, by the same test, are the same figures."""
+    (note,) = notes(outputs, f"runs={ids(outputs, (2, 3, 5))}")
+    assert "with them" in note
+    others = define((*SWEEP, SEEDS, f"outputs={outputs}")).cells
+    for cell in others:
+        if cell.seed in (1, 4, 6, 7, 8) and cell.arm == ARMS[1]:
+            shutil.rmtree(cell.planned.folder.path)
+    (note,) = notes(outputs, f"runs={ids(outputs, (2, 3, 5))}")
+    assert "5 more runs" in note or "10 more runs" in note
+    assert "with them" not in note
 
 
 def test_all_runs_leave_out_none(outputs):

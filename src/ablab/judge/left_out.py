@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import UserError
-from ablab.judge.evidence import observed
+from ablab.judge.estimates import by_both
+from ablab.judge.evidence import observed, pairs
 from ablab.judge.lines import Span, interval_text
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import MINIMUM_SEEDS, of_differences
+from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.verdict import Failures
 from ablab.store.chain import RECORD, Chain
 from ablab.store.pack import unpacked
@@ -104,10 +105,15 @@ def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -
 
 
 def _differences(selection: SelectedArms, others: Sequence[_Other]) -> Iterator[str]:
-    """Yield the differences over the runs of the selection and the others together."""
-    return (
-        _compared(selection, lambda row: _with(row, [one for one in others if one.row is row])) if others else iter(())
-    )
+    """Yield the differences over the runs of the selection and the others together, where these add to them."""
+    if others:
+        yield from _compared(selection, lambda row: _with(row, [one for one in others if one.row is row]), _is_more)
+
+
+def _is_more(before: Sequence[ArmRuns], after: Sequence[ArmRuns]) -> bool:
+    """Return whether an arm and its baseline have more seeds in common than before, or more runs that diverged."""
+    gained = len(pairs(*after).arm) - len(pairs(*before).arm)
+    return gained > 0 or sum(len(arm.diverged) for arm in after) > sum(len(arm.diverged) for arm in before)
 
 
 def _with(row: ArmRuns, others: Sequence[_Other]) -> ArmRuns:
@@ -121,10 +127,16 @@ def _with(row: ArmRuns, others: Sequence[_Other]) -> ArmRuns:
     return ArmRuns(row.name, [runs[seed] for seed in sorted(runs)])
 
 
-def _compared(selection: SelectedArms, whole: Callable[[ArmRuns], ArmRuns]) -> Iterator[str]:
+def _compared(
+    selection: SelectedArms,
+    whole: Callable[[ArmRuns], ArmRuns],
+    is_told: Callable[[Sequence[ArmRuns], Sequence[ArmRuns]], bool] = lambda _before, _after: True,
+) -> Iterator[str]:
     """Yield the differences of the first arms from their baselines; `whole`: a row with all runs that count."""
     for row in [row for row in selection.rows if row is not selection.baseline_of(row)][:MOST_COMPARED]:
-        yield _difference(selection, whole(row), whole(selection.baseline_of(row)))
+        arms = row, selection.baseline_of(row)
+        if is_told(arms, everything := tuple(map(whole, arms))):
+            yield _difference(selection, *everything)
 
 
 def _difference(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> str:
@@ -136,7 +148,7 @@ def _difference(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> str
         if isinstance(found, Failures):
             shares = (f"{len(one.diverged)} of {len(one.runs)} runs of {one.name}" for one in (arm, baseline))
             return f"with them, {' and '.join(shares)} diverged"
-        over = of_differences(found)
+        over = by_both(selection, (arm, baseline), (1.0, -1.0), measure, found).decisive
     except NotTestable as reason:
         return f"with them, {pair} cannot be told: {reason}"
     figure = f"{signed(over.difference, measure.digits)} {measure.unit}".rstrip()
