@@ -183,6 +183,15 @@ def test_two_arms_that_would_be_called_alike_keep_their_names(report):
     assert set(others) <= set(found)
 
 
+def test_an_arm_and_the_same_side_of_an_interaction_are_called_alike(report):
+    document = Document.model_validate_json((report / "report.json").read_text())
+    arms = ["norm=pre,layerdrop=0.1", "norm=scalenorm,layerdrop=0.2"]
+    rows = [row.model_copy(update={"name": name}) for row, name in zip(document.arms, arms, strict=False)]
+    claim = document.claims[0].model_copy(update={"arm": "norm=scalenorm with layerdrop=0.2", "baseline": arms[0]})
+    found = labels_of(document.model_copy(update={"arms": rows, "claims": [claim]}), {})
+    assert found[arms[1]] == found[claim.arm] == "ScaleNorm with LayerDrop 0.2"
+
+
 def test_a_programs_factors_have_no_names_of_options_here(tmp_path):
     path = tmp_path / "own.yaml"
     path.write_text(

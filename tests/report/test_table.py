@@ -331,3 +331,16 @@ def test_an_accuracy_that_is_a_share_is_not_called_percent(tmp_path, scale, abou
     rows = [f"{arm},{seed},test_accuracy,{scale * (means[arm] + seed / 50)}" for arm in means for seed in (1, 2, 3)]
     data, _, _ = reported_from(table(tmp_path, rows, about=about or None))
     assert (data["unit"], data["digits"], data["higher_is_better"]) == (unit, 2 if scale == 100 else 3, True)
+
+
+def test_arms_from_elsewhere_have_no_labels_of_options_here(tmp_path):
+    """`norm=pre` of another program need not be a PreNorm."""
+    rows = [
+        f"{arm},{seed},acc,{10 * arm.count('post') + seed ** (1 + arm.count('post'))}"
+        for arm in ("norm=pre", "norm=post")
+        for seed in (1, 2, 3)
+    ]
+    about = "question: q\nlabels: {norm=post: after cropping}\nclaims: [{arm: norm=post, expect: greater}]\n"
+    data, out, _ = reported_from(table(tmp_path, rows, about=about))
+    assert "xploratory: after cropping is better than norm=pre" in out
+    assert "PreNorm" not in out + json.dumps(data)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ablab.config.labels import levels_in
 from ablab.errors import UserError, choices
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
@@ -147,7 +148,8 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         baselines=grid.baselines,
         awaited=[run for arm in of_arms for run in arm.runs if experiment.seeds and not run.has_ended],
         declared=experiment.metric,
-        labels=experiment.labels,
+        # Of runs made elsewhere, `norm=pre` need not be what an option of that name is here.
+        labels={level: level for arm in arms for level in levels_in(arm.name)} | experiment.labels,
         measures=measures,
         origin=UNVERIFIED,
         flaws=flaws,

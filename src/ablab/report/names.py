@@ -40,14 +40,16 @@ def named(document: Document) -> Document:
 def labels_of(document: Document, given: Mapping[str, str]) -> dict[str, str]:
     """Return what people call each arm and each side of a claim, where that is not its name.
 
-    `given`: the labels of the experiment, by level or arm. Two that would be called alike keep their names.
+    `given`: the labels of the experiment, by level or arm. Two that would be called alike keep their names, unless both
+    are of the same levels, as an arm and the side of an interaction are.
     """
     sides = (side for claim in document.claims for side in (claim.arm, claim.baseline))
     rows = [*(arm.name for arm in document.arms), *(line.arm for line in document.tuning), *sides]
     levels = (level for line in document.effects for level in re.findall(LEVEL, line.what))
     names = dict.fromkeys([*(name for row in rows for name in (row, *names_of(row))), *levels])
     found = {name: label_of(name, given) for name in names}
-    times = Counter(found.values())
+    meant = {(said, frozenset(re.findall(LEVEL, name)) or name) for name, said in found.items()}
+    times = Counter(said for said, _ in meant)
     return {name: said for name, said in found.items() if said != name and times[said] == 1}
 
 
