@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import floor, log10, nan
 
+from ablab.config.labels import listed
 from ablab.judge.build import findings
 from ablab.judge.document import Document, DriftLine, Setup
 from ablab.judge.evidence import chosen
@@ -197,9 +198,9 @@ def _exploratory(selection: SelectedArms, claims: Sequence[ClaimLine]) -> Iterat
 
 
 NOISE = {
-    "moderated": "moderated t over seeds (after Smyth 2004)",
-    "Welch's": "Welch's t over seeds (no other arm lends noise)",
-    "paired": "paired t over seeds",
+    "moderated": "moderated t (after Smyth 2004)",
+    "Welch's": "Welch's t (no other arm lends noise)",
+    "paired": "paired t",
 }
 """The method of differences, by how a study estimates their noise."""
 
@@ -246,7 +247,8 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
             yield f"They are means of {counted(sorted(means))} checkpoints."
     if noise := [name for name in NOISE if name in by]:
         usual = "paired" if selection.measure.of_machine else selection.error
-        yield f"Differences were judged by {NOISE[usual if usual in noise else noise[0]]}, the test set fixed."
+        told = [NOISE[name] for name in sorted(noise, key=lambda name: name != usual)]
+        yield f"Differences over seeds were judged by {listed(told, 'and')}, the test set fixed."
     if selection.claims:
         yield _errors(selection)
         if selection.within == TUNING and selection.looks is None:
@@ -261,7 +263,7 @@ def methods(selection: SelectedArms, by: Sequence[str]) -> Iterator[str]:
     if selection.choosing is not None:
         yield selection.choosing
     if ways := [way for way in OF_DIVERGED if way in by]:
-        yield f"Diverged arms were compared by {' and by '.join(ways)}."
+        yield f"Diverged arms were compared by {listed(ways, 'and')}."
     compared = _compared(selection)
     for measure in dict.fromkeys(compared):
         if any(chosen(measure, arm, arm) for arm in selection.arms):

@@ -113,7 +113,7 @@ class Task:
     listed: Sequence[str] = ()
     curves: ClassVar[Sequence[str]] = ()
     nouns: ClassVar[Nouns] = Nouns()
-    methods: ClassVar[Sequence[str]] = ("Seeds are paired.",)
+    methods: ClassVar[Sequence[str]] = ("All arms have the same seeds.",)
     smoke: ClassVar[str] = "every stage ran on a sliver of its data: the scores mean nothing"
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     bounds: Mapping[str, tuple[float, float]] = MappingProxyType({})
