@@ -188,6 +188,13 @@ def test_levels_are_what_they_are_in_the_file(folder):
     assert planned == named
 
 
+def test_levels_that_are_alike_are_refused(folder, capsys):
+    text = STUDY.replace("[linear, cosine]", "[linear, cosine, cosine]")
+    Path("experiments/lr.yaml").write_text(text)
+    assert main(["study", "experiment=lr"]) == 2
+    assert "factors.schedule: needs levels that differ, got linear, cosine, cosine" in capsys.readouterr().err
+
+
 def test_nothing_is_said_of_parameters_that_a_command_has_not(folder, capsys):
     Path("experiments/lr.yaml").write_text(STUDY.replace("cosine]", "ünï]").replace("=cosine", "=ünï"))
     assert main(["study", "experiment=lr"]) == 0

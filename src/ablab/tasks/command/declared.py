@@ -71,7 +71,8 @@ def _levels(factor: str, given: Any, names: Sequence[str]) -> Any:
     if isinstance(given, Mapping):
         return {level: _renamed(words, names) for level, words in given.items()}
     if factor in names and isinstance(given, list):
-        return {as_typed(level): [f"{_key(factor, names)}={_written(level)}"] for level in given}
+        levels = {as_typed(level): [f"{_key(factor, names)}={_written(level)}"] for level in given}
+        return levels if len(levels) == len(given) else given  # of equal levels, the design says what is wrong
     if factor.isidentifier():
         raise UserError(
             f"factors.{factor}: no word of command has {{{factor}}}, so that its arms would be equal; "
