@@ -150,7 +150,7 @@ def test_no_file_outside_knows_that_commands_exist():
 def test_a_file_that_the_command_imports_and_does_not_declare_is_named(folder, capsys):
     Path("helper.py").write_text("x = 1\n")
     assert main(["train", *words_of("import helper; " + result('{"scores": {"loss": 1}}'))]) == 0
-    assert "helper.py is no input, so that to edit it makes no other run" in capsys.readouterr().out
+    assert "helper.py is not among inputs: to edit it makes no other run" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_a_study_names_it_too_and_sees_that_it_was_edited_between_arms(folder, c
     Path("helper.py").write_text(noise)
     used = TRAIN.replace("import argparse", "import argparse, helper").replace("random.Random(", "helper.noise(")
     Path("train.py").write_text(used.replace('").gauss(0, 0.02)', '")'))
-    said = "helper.py is no input, so that to edit it makes no other run; add it to inputs:\n"
+    said = "helper.py is not among inputs: to edit it makes no other run, until it is added\n"
     assert main(["study", "experiment=lr"]) == 0
     assert capsys.readouterr().out.count(said) == 1
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
@@ -186,6 +186,19 @@ def test_levels_are_what_they_are_in_the_file(folder):
     planned = {cell.arm: cell.planned.config.task.values["rate"] for cell in define(("experiment=lr",)).cells}
     named = {"rate=1": 1, "rate=1.5": 1.5, "rate=true": True, "rate=null": None, "rate=a, b": "a, b", "rate=007": "007"}
     assert planned == named
+
+
+def test_a_finished_run_without_a_score_that_another_study_declares_fails_it_alone(folder, capsys):
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    text = STUDY.replace("scores: {", "scores: {other: {better: higher}, ").split("claims")[0]
+    Path("experiments/more.yaml").write_text(text)
+    capsys.readouterr()
+    assert main(["train", "-m", "experiment=more", "logger=none"]) == 1
+    said = capsys.readouterr().out
+    assert ", which had ended (rerun=true runs it again): scores: other is missing, and there is " in said
+    assert "0 finished" not in said
+    assert main(["study", "experiment=lr"]) == 0
+    assert "failed" not in capsys.readouterr().out
 
 
 def test_levels_that_are_alike_are_refused(folder, capsys):

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -73,9 +73,7 @@ def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> Comm
     found = _parsed(path.read_bytes(), CommandResult, path.name)
     if found.status == "diverged":
         raise DivergedError("the command says that it diverged")
-    if lacking := [name for name in declared if name not in found.scores]:
-        there = ", ".join(found.scores) or "none"
-        raise CommandError(f"{path.name}: scores: {lacking[0]} is missing, and there is {there}")
+    check_declared(path.name, found.scores, declared)
     for name in declared:
         if not abs(found.scores[name]) < LARGEST_SCORE:  # nan is not, either
             raise DivergedError(f"{name} is {found.scores[name]}")
@@ -89,6 +87,12 @@ def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> Comm
     for key, artefact in found.artefacts.items():
         _check_artefact(f"{path.name}: artefacts.{key}", artefact, path.parent)
     return found
+
+
+def check_declared(where: str, told: Mapping[str, float], declared: Collection[str]) -> None:
+    """Raise CommandError unless all declared scores were told."""
+    if lacking := [name for name in declared if name not in told]:
+        raise CommandError(f"{where}: scores: {lacking[0]} is missing, and there is {', '.join(told) or 'none'}")
 
 
 def _check_artefact(where: str, artefact: GivenArtefact, folder: Path) -> None:

@@ -12,14 +12,14 @@ import numpy as np
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, NonNegative, Positive
 from ablab.files import read_json, sha256, write_json
-from ablab.store.records import ToldCost
+from ablab.store.records import Record, ToldCost
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.inputs import digests_of, image_files, program, undeclared, unpinned, version_of
 from ablab.tasks.command.process import execute
-from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, read_result
+from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, check_declared, read_result
 from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled
-from ablab.tasks.own import Loop, OwnTask, Tested
+from ablab.tasks.own import Loop, OwnTask, RunCallbacks, Tested
 from ablab.tasks.score import Place, Score, Scores
 from ablab.tasks.task import FAILURES
 
@@ -120,7 +120,7 @@ class Command(OwnTask):
 
     def cautions(self) -> list[str]:
         paths = undeclared(self.command, self.inputs)[:5]
-        said = [f"{path} is no input, so that to edit it makes no other run; add it to inputs:" for path in paths]
+        said = [f"{path} is not among inputs: to edit it makes no other run, until it is added" for path in paths]
         if (image := unpinned(self._of_arm())) is None:
             return said
         other = "may be another image tomorrow, and the run would have the same id"
@@ -178,6 +178,12 @@ class Command(OwnTask):
 
     def test(self, state: Any, seed: int) -> Tested:
         return Tested({}, state["items"])
+
+    def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
+        """A run that was made for another study may have none of a score that this one declares."""
+        told = {} if record.selected is None else record.selected.scores
+        check_declared(f"{planned.run_id}, which had ended (rerun=true runs it again)", told, self.scores)
+        super().evaluate(planned, record, callbacks)
 
     def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
         """A command may tell of more than it declares, and of less before its end."""
