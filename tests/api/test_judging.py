@@ -28,7 +28,7 @@ def test_each_arm_is_judged_against_the_first():
     outcomes = [(one.arm, one.baseline, one.outcome) for one in found.verdicts]
     assert outcomes == [("norm=pre", "norm=post", "supported"), ("norm=scale", "norm=post", "supported")]
     assert all(one.exploratory for one in found.verdicts)
-    assert "PreNorm is better than PostNorm" in str(found)
+    assert "norm=pre is better than norm=post" in str(found)
 
 
 def test_frames_and_lists_are_judged_alike():

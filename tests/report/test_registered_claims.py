@@ -245,7 +245,11 @@ REFUSED = {
     "seeds": (["claims.yaml"], CLAIMS.replace("seeds: [1, 2, 3]\n", ""), "claims.yaml: seeds: missing"),
     "baseline": (["claims.yaml"], CLAIMS.replace("baseline: a\n", ""), "claims.yaml: baseline: missing"),
     "claims": (["claims.yaml"], CLAIMS.partition("claims:")[0], "claims.yaml: claims: missing"),
-    "direction": (["claims.yaml"], CLAIMS.replace("score", "val_loss"), "metrics.val_loss.lower_is_better: missing"),
+    "direction": (
+        ["claims.yaml"],
+        CLAIMS.replace("score", "val_loss"),
+        "better: missing, and by its name val_loss",
+    ),
     "twice": (["claims.yaml"], CLAIMS.replace("[1, 2, 3]", "[1, 1]"), "allowed: seeds that differ"),
     "study": (["claims.yaml"], CLAIMS + "factors: {norm: [a, b]}\n", "factors="),
     "better": (["claims.yaml"], CLAIMS + "better: up\n", "better=up: allowed: 'higher' or 'lower'"),

@@ -200,10 +200,14 @@ REFUSED = {
     "no number": (
         ["a,1,score,x"],
         None,
-        ":2: value=x: allowed: a number such as 31.5 or 2e-3, below 1e+30, or diverged",
+        ":2, score: value=x: allowed: a number such as 31.5 or 2e-3, below 1e+30, or diverged",
     ),
-    "nan": (["a,1,score,nan"], None, ":2: value=nan: allowed: a number such as 31.5 or 2e-3, below 1e+30, or"),
-    "huge": (["a,1,score,1e30"], None, ":2: value=1e30: allowed: a number such as 31.5 or 2e-3, below 1e+30, or"),
+    "nan": (["a,1,score,nan"], None, ":2, score: value=nan: allowed: a number such as 31.5 or 2e-3, below 1e+30, or"),
+    "huge": (
+        ["a,1,score,1e30"],
+        None,
+        ":2, score: value=1e30: allowed: a number such as 31.5 or 2e-3, below 1e+30, or",
+    ),
     "twice": (["a,1,score,1", "a,1,score,2"], None, ":3: the score of this run comes twice"),
     "seed": (["a,one,score,1"], None, ":2: seed=one: allowed: whole numbers from 0"),
     "no arm": ([" ,1,score,1"], None, ":2: arm=' ': allowed: a name on one line"),
@@ -344,3 +348,44 @@ def test_arms_from_elsewhere_have_no_labels_of_options_here(tmp_path):
     data, out, _ = reported_from(table(tmp_path, rows, about=about))
     assert "xploratory: after cropping is better than norm=pre" in out
     assert "PreNorm" not in out + json.dumps(data)
+
+
+WIDE = ["pre,1,71.2", "pre,2,71.9", "pre,3,71.4", "post,1,73.2", "post,2,73.0", "post,3,73.9"]
+
+
+def test_a_table_with_a_row_for_each_run_needs_no_file(tmp_path):
+    """Its column of seeds may begin with a capital; without claims, the differences stand on the screen."""
+    data, out, _ = reported_from(table(tmp_path, WIDE, "Norm,Seed,Acc"), "metric=Acc")
+    assert [arm["name"] for arm in data["arms"]] == ["Norm=pre", "Norm=post"]
+    (line,) = data["differences"]
+    assert "Differences from Norm=pre, uncorrected (for verdicts, write claims: into the YAML file):" in out
+    assert f"+{line['difference']:.2f}" in out
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "said"),
+    [
+        ("Norm,S,Acc", WIDE, "results.csv: has no column seed; allowed: Acc, Norm, S; seed: in the YAML file names"),
+        ("Norm,seed,Acd", WIDE, "results.csv: has no column Acc; allowed: Acd, Norm, seed; did you mean Acd?"),
+        ("Norm,seed,Seed,Acd", [], "results.csv: has no column Acc"),
+        ("Norm,seed,Acc", ["pre,1,", *WIDE[1:]], "results.csv:2, Acc: the value is empty: allowed: a number such as"),
+        (
+            "Norm,seed,Acc",
+            ['pre,1,"71,2"', *WIDE[1:]],
+            "results.csv:2, Acc: value=71,2: allowed: a number such as",
+        ),
+        ("Norm,seed,Acc", ['pre,1,"71,2"', *WIDE[1:]], ", with a point and not a comma, or diverged"),
+    ],
+)
+def test_what_is_wrong_in_a_row_for_each_run_is_named_as_in_the_table(tmp_path, columns, rows, said):
+    code, _, err = typed(f"table={table(tmp_path, rows, columns)}", f"outputs={tmp_path}", "metric=Acc")
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err
+
+
+def test_one_column_tells_arms_apart_as_a_name_or_as_a_list(tmp_path):
+    for said in ("Norm", "[Norm]"):
+        path = table(tmp_path, [f"{row},2" for row in WIDE], "Norm,seed,Acc,Layers", f"metric: Acc\narm: {said}\n")
+        data, _, _ = reported_from(path)
+        assert [arm["name"] for arm in data["arms"]] == ["Norm=pre", "Norm=post"]
+        shutil.rmtree(tmp_path / "outputs")

@@ -97,9 +97,9 @@ LOWER = (
 def test_the_direction_must_be_said_where_the_name_suggests_lower(tmp_path, name):
     rows = [row.replace("score", name) for row in ROWS]
     code, out, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
-    said = f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower"
+    said = f"better: missing, and by its name {name} may be better when lower"
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"results.yaml, which is not there yet: {said}; allowed: true, false" in err
+    assert f"results.yaml, which is not there yet: {said}; allowed: lower, higher" in err
     assert not (tmp_path / "outputs").exists()
 
 
@@ -190,7 +190,8 @@ def test_only_plain_numerals_are_numbers(tmp_path, value):
     rows = [*ROWS[:-1], f'b,3,score,"{value}"']
     code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
     assert code == 2
-    assert f"results.csv:{len(rows) + 1}: value={value}: allowed: a number such as 31.5 or 2e-3" in err
+    given = f"value={value}" if value else "the value is empty"
+    assert f"results.csv:{len(rows) + 1}, score: {given}: allowed: a number such as 31.5 or 2e-3" in err
 
 
 @pytest.mark.parametrize("seed", ["1_0", "٣", "３", "-1", "+1", "1.0"])

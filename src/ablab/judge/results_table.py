@@ -117,7 +117,7 @@ def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
     if text == DIVERGED:
         scores.has_diverged = True
     else:
-        scores.values[metric][item] = _value(text, where)
+        scores.values[metric][item] = _value(text, f"{where}, {metric}")
     if scores.has_diverged and any(scores.values.values()):
         raise UserError(f"{where}: the run has scores and is said to have diverged; allowed: one or the other")
 
@@ -129,8 +129,10 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 def _value(text: str, where: str) -> float:
     value = float(text) if NUMBER.fullmatch(text) else math.nan
     if not abs(value) < LARGEST_SCORE:  # nan is not, either
+        given = f"value={text}" if text else "the value is empty"
+        point = ", with a point and not a comma" if "," in text else ""
         raise UserError(
-            f"{where}: value={text}: allowed: a number such as 31.5 or 2e-3, below {LARGEST_SCORE:g}, or {DIVERGED} "
+            f"{where}: {given}: allowed: a number such as 31.5 or 2e-3, below {LARGEST_SCORE:g}{point}, or {DIVERGED} "
             "for a run without a score"
         )
     return value

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ablab.config.labels import levels_in
 from ablab.errors import UserError, choices
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
@@ -85,19 +84,32 @@ def _check_of_a_table(name: str, experiment: TableExperiment) -> None:
 def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
     """Return the results of a table of scores, or of one where each row is a run and its scores are in columns."""
     metrics = experiment.named_metrics
-    arm, notes = experiment.arm, list[str]()
+    arm, notes, seed = experiment.arm, list[str](), _seed_column(sheet, experiment)
     if not arm:
-        if not metrics or SCORE & set(sheet.columns) or not {experiment.seed, *metrics} <= set(sheet.columns):
+        if not metrics or SCORE & set(sheet.columns):
             return results_of(sheet)
-        found, notes = arm_words(sheet.name, sheet.words(metrics), experiment.seed, ())
+        RunColumns([], seed, metrics).check(sheet)
+        found, notes = arm_words(sheet.name, sheet.words(metrics), seed, ())
         arm = list(found)
         if not arm:
-            others = [column for column in sheet.columns if column not in (experiment.seed, *metrics)]
+            others = [column for column in sheet.columns if column not in (seed, *metrics)]
             raise UserError(f"arm: missing, and no column tells arms apart for certain; {choices('', others)}")
     if not metrics:
         raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")
-    results = results_of(RunColumns(arm, experiment.seed, metrics).by_score(sheet))
+    results = results_of(RunColumns(arm, seed, metrics).by_score(sheet))
     return replace(results, notes=[*results.notes, *notes])
+
+
+def _written(arm: Arm) -> list[str]:
+    """Return the levels of an arm as its name has them; its name where that is no list of levels."""
+    return [f"{factor}={level}" for factor, level in arm.levels.items()] or [arm.name]
+
+
+def _seed_column(sheet: Sheet, experiment: TableExperiment) -> str:
+    """Return the column of seeds: as it is said, or the only one of that name, however it is written."""
+    alike = [column for column in sheet.columns if column.strip().lower() == experiment.seed]
+    is_said = "seed" in experiment.model_fields_set or experiment.seed in sheet.columns
+    return experiment.seed if is_said or len(alike) != 1 else alike[0]
 
 
 def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
@@ -149,7 +161,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         awaited=[run for arm in of_arms for run in arm.runs if experiment.seeds and not run.has_ended],
         declared=experiment.metric,
         # Of runs made elsewhere, `norm=pre` need not be what an option of that name is here.
-        labels={level: level for arm in arms for level in levels_in(arm.name)} | experiment.labels,
+        labels={name: name for arm in arms for name in _written(arm)} | experiment.labels,
         measures=measures,
         origin=UNVERIFIED,
         flaws=flaws,

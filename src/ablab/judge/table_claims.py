@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ablab.errors import UserError
 from ablab.files import json_digest
@@ -32,7 +32,9 @@ class TableExperiment(Declared):
 
     question: str = ""
     source: str | None = None
-    arm: list[str] = Field(default_factory=list)
+    arm: Annotated[list[str], BeforeValidator(lambda arm: [arm] if isinstance(arm, str) else arm)] = Field(
+        default_factory=list
+    )
     seed: str = "seed"
     where: dict[str, str] = Field(default_factory=dict)
     at: At = "last"

@@ -85,9 +85,8 @@ def about_metric(name: str, said: TableMetric | None, lower: bool | None = None)
         return TableMetric.model_validate({"lower_is_better": lower, **own})
     if _sounds_lower(name) and "lower_is_better" not in own:
         raise UserError(
-            f"metrics.{name}.lower_is_better: missing, and by its name {name} may be better when lower; "
-            f"allowed: true, false; of the metric that arms are compared by, the lines metric: {name} and better: "
-            "lower (or higher) say it, too"
+            f"better: missing, and by its name {name} may be better when lower; allowed: lower, higher, beside the "
+            f"metric that arms are compared by; of any other metric, metrics.{name}.lower_is_better: true or false"
         )
     return declared
 

@@ -52,10 +52,15 @@ class RunColumns:
 
     def by_score(self, sheet: Sheet) -> Sheet:
         """Return a table with a row for each score of each run. UserError for a column that is not there."""
+        self.check(sheet)
+        return Sheet.of(sheet.name, list(self._scores(sheet.rows)))
+
+    def check(self, sheet: Sheet) -> None:
+        """Raise UserError for a column that is not there."""
         for column in (*self.arm, self.seed, *self.metrics):
             if column not in sheet.columns:
-                raise UserError(f"{sheet.name}: has no column {column}; {choices(column, sheet.columns)}")
-        return Sheet.of(sheet.name, list(self._scores(sheet.rows)))
+                other = "; seed: in the YAML file names another" if column == self.seed else ""
+                raise UserError(f"{sheet.name}: has no column {column}; {choices(column, sheet.columns)}{other}")
 
     def _scores(self, rows: Iterable[Row]) -> Iterator[Row]:
         for where, values in rows:
