@@ -216,11 +216,15 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say(f"  {claim.judged}{'' if is_told else exploratory_words(claim)}")
     if document.claims or document.notes:
         console.say("")
-    for table in tables(document):
-        if table.key == "arms":
-            width = 1 + table.columns.index("seeds")
-            console.say_all(aligned([table.columns[:width], *(row[:width] for row in table.rows)], left=1))
+    shown = {table.key: table for table in tables(document)}
+    if (arms := shown.get("arms")) is not None:
+        width = 1 + arms.columns.index("seeds")
+        console.say_all(aligned([arms.columns[:width], *(row[:width] for row in arms.rows)], left=1))
     console.say("")
+    if not document.claims and (differences := shown.get("differences")) is not None:
+        console.say(f"{differences.title}, uncorrected (for verdicts, write claims: into the YAML file):")
+        console.say_all(aligned([differences.columns, *differences.rows], left=1))
+        console.say("")
     if document.stamp is not None:
         console.say(f"Stamp: register {document.stamp}")
     if not is_installed(DRAWS):

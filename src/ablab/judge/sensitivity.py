@@ -22,14 +22,14 @@ from ablab.statistics.student import Floats
 def metric_lines(selection: SelectedArms) -> list[MetricLine]:
     """Return a line per score of quality, all over the same arms, the best first.
 
-    Empty without two such arms, and of smoke runs.
+    Empty without two such arms or two such scores, between which to choose, and of smoke runs.
     """
     arms = _whole(selection)
     if any(is_smoke(run) for arm in arms for run in arm.finished):
         return []
     names = _needed(selection, arms)
     lines = [line for name in names if (line := _line(selection, name, arms)) is not None]
-    return sorted(lines, key=lambda line: -line.f)
+    return sorted(lines, key=lambda line: -line.f) if len(lines) > 1 else []
 
 
 def _scores(selection: SelectedArms) -> dict[str, Measure]:
