@@ -146,13 +146,21 @@ def first_error(
     if detail["type"] == "extra_forbidden":
         near = hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
         return f"{key}={_short(detail['input'])}: no such key for this option{near}"
-    if detail["type"] in ("dict_type", "mapping_type"):
-        message = "names with values, such as {name: value}"
+    message = PLAINLY.get(detail["type"], message)
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else _short(detail["input"])
     near = hint(given, re.findall(r"'([^']*)'", message)) if detail["type"] == "literal_error" else ""
     return f"{key}={given}: {allowed}{near}"
 
+
+PLAINLY = {
+    **dict.fromkeys(("dict_type", "mapping_type"), "names with values, such as {name: value}"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true, false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    "list_type": "a list, such as [a, b]",
+}
+"""What is allowed, by the kind of error that pydantic finds, in the words of this project."""
 
 ABSENT = object()
 

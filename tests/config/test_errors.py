@@ -33,7 +33,7 @@ BAD = {
     "+norm@model=pre": ["+norm@model=pre", "norm=option"],
     "layerdrop=1.0": ["layerdrop=1.0", "less than 1"],
     "layerdrop=nan": ["layerdrop=nan", "finite"],
-    "layerdrop=${model}": ["layerdrop={'d_model': 128", "...: allowed: a valid number"],
+    "layerdrop=${model}": ["layerdrop={'d_model': 128", "...: allowed: a number"],
     "data.kind=[a]": ["data.kind=[a]", "chosen as an option", "data=option"],
     "norm=\x1b[31mpre": ["norm=\\x1b[31mpre", "scalenorm"],
     "data.path=/caf\udce9": ["data.path=/caf\\udce9: not UTF-8"],

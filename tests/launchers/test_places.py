@@ -169,4 +169,4 @@ def test_a_program_runs_alone_unless_one_says_otherwise(tmp_path, machine, monke
     monkeypatch.chdir(tmp_path / "mine")
     places, (line,) = settled(tmp_path, "experiment=schedule")
     assert places == Places(1, 2)
-    assert line == "One run at a time: nobody knows what one needs (hydra.launcher.jobs=N for another number)"
+    assert line == "One run at a time: what memory one needs is unknown (hydra.launcher.jobs=N for another number)"

@@ -33,7 +33,7 @@ def test_its_fields_are_typed_ranged_listed_and_part_of_the_recipe(study):
     assert "  alpha: 0.5" in listed_fields(typed_choices(["norm=dyt"]))
     for word, why in {
         "norm.alpha=-1": "norm.alpha=-1: allowed: greater than 0",
-        "norm.alpha=x": "norm.alpha=x: allowed: a valid number",
+        "norm.alpha=x": "norm.alpha=x: allowed: a number",
         "norm.alhpa=1": "did you mean norm.alpha",
         "norm.learn_g=true": "norm.learn_g=true has no effect with norm=dyt; allowed with norm=scalenorm",
     }.items():

@@ -260,7 +260,7 @@ BAD = {
     "run=x runs=y": ["run: say which"],
     "runs=,": ["runs=,: names no run"],
     "run=nothing": ["run=nothing: no such run"],
-    "RUN heads=perhaps": ["heads=perhaps: allowed: a valid boolean"],
+    "RUN heads=perhaps": ["heads=perhaps: allowed: true, false"],
     "RUN sentences=5": ["sentences=5: only masked heads need them; allowed: with heads=true"],
     "RUN heads=true sentences=0": ["sentences=0", "greater than or equal to 1"],
     "RUN attention=none": ["attention=none: allowed: 'cross', 'heads' or 'all'"],

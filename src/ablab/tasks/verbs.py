@@ -121,7 +121,7 @@ def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
         words[key] = value
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in words:
-            raise UserError(f"{name}: missing; say {name}=<id>")
+            raise UserError(f"{name}: missing; say {name}={'<id>' if name == 'run' else '...'}")
     try:
         return kind.model_validate(words, strict=False)
     except ValidationError as error:

@@ -149,7 +149,7 @@ class LocalLauncher(StudyLauncher):
         if board.study.is_of_machine:
             return one, "One run at a time: a claim is about a speed or memory, which others at work would change"
         if (asked := board.study.demand) is None:
-            return one, f"One run at a time: nobody knows what one needs {OTHERS}"
+            return one, f"One run at a time: what memory one needs is unknown {OTHERS}"
         places = Places.for_runs(asked.runs, asked.memory, self.threads or asked.threads, before=board.threads)
         return places, places.said(asked.memory)
 
