@@ -102,7 +102,9 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert main(["confirm"]) == 0
     assert main(["loop"]) == 0
     assert len(started()) == runs
-    assert "nothing was run" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing was run" in said
+    assert f"On {book().confirmed[0].at[:10]}: Confirmed: " in said
 
 
 @pytest.mark.slow

@@ -149,6 +149,9 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
     if state.proposals:
         yield from aligned(rows, left=4)
     yield f"Stack: {_stack(book)}"
+    for found in state.confirmed:
+        if found.contrasts:
+            yield f"On {found.at[:10]}: {headline(confirmed_loop(file, book, found, Path()))}"
     yield f"Left: {left_words(state.left)}"
 
 
