@@ -358,7 +358,7 @@ def test_a_table_with_a_row_for_each_run_needs_no_file(tmp_path):
     data, out, _ = reported_from(table(tmp_path, WIDE, "Norm,Seed,Acc"), "metric=Acc")
     assert [arm["name"] for arm in data["arms"]] == ["Norm=pre", "Norm=post"]
     (line,) = data["differences"]
-    assert "Differences from Norm=pre, uncorrected (for verdicts, write claims: into the YAML file):" in out
+    assert "Differences from Norm=pre, uncorrected (verdicts need claims, in an experiment file):" in out
     assert f"+{line['difference']:.2f}" in out
 
 

@@ -222,7 +222,7 @@ def _say(document: Document, folder: Path, console: Console) -> None:
         console.say_all(aligned([arms.columns[:width], *(row[:width] for row in arms.rows)], left=1))
     console.say("")
     if not document.claims and (differences := shown.get("differences")) is not None:
-        console.say(f"{differences.title}, uncorrected (for verdicts, write claims: into the YAML file):")
+        console.say(f"{differences.title}, uncorrected (verdicts need claims, in an experiment file):")
         console.say_all(aligned([differences.columns, *differences.rows], left=1))
         console.say("")
     if document.stamp is not None:

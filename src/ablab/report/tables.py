@@ -196,8 +196,8 @@ def worth_table(document: Document) -> ReportTable:
 
 def _times(line: WorthLine) -> str:
     if line.saturated:
-        shown = "twice the compute is not shown to gain" if line.high is None else "half of it is not shown to lose"
-        return f"unbounded: {shown}"
+        gain, loss = "twice the compute is not shown to gain", "half the compute is not shown to lose"
+        return f"unbounded: {gain if line.high is None else loss}"
     return number(line.factor, 2)
 
 
