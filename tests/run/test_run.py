@@ -330,7 +330,7 @@ def test_n_best_lists_and_attention_pictures(store, capsys, monkeypatch, tmp_pat
         (b"", ["run=rnone"], ["run=rnone", "no such run"]),
         (b"", [], ["run: missing"]),
         (b"", ["run=r", "beam=3"], ["beam=3", "did you mean beam_size?"]),
-        (b"", ["run=r", "beam_size=no"], ["beam_size=no", "integer"]),
+        (b"", ["run=r", "beam_size=no"], ["beam_size=no", "a whole number"]),
         (b"", ["run=r", "n_best=9"], ["n_best=9", "beam_size=4"]),
         (b"good\nb\xffad\n", ["run=THIS"], ["line 2", "UTF-8"]),
     ],
