@@ -44,7 +44,7 @@ BAD = {
     "model.encoder_layers=0": ["model.encoder_layers=0", "greater than or equal to 1"],
     "model=5": ["model=5", "tiny"],
     "training=fast": ["training=fast", "training.max_steps"],
-    "seed=abc": ["seed=abc", "integer"],
+    "seed=abc": ["seed=abc", "a whole number"],
     "seed=-1": ["seed=-1", "greater than or equal to 0"],
     "training.precision=fp8": ["training.precision=fp8", "'fp32' or 'bf16'"],
     "training.max_steps=null": ["training.max_steps=null", "training.max_epochs"],

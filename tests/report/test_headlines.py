@@ -161,7 +161,7 @@ def test_so_it_does_where_runs_diverged(expect, higher_is_better, margin, arm, b
         assert headline.startswith(("These seeds cannot tell whether ", "One seed cannot tell whether "))
         return
     if expect == "not_worse" and line.outcome == "supported" and ranked and margin:
-        assert "A is worse than b, by less than the margin of" in headline
+        assert "If a is worse than b, then by less than the margin of" in headline
         assert line.strength == "with the margin added"
         return
     assert ("A is better than b" in headline, "A is worse than b" in headline) == (
