@@ -3,7 +3,7 @@
     python -m benchmarks.calibration.worth [quick] [worth.json]
 
 The baseline gains `slope` standard deviations of a run from twice the compute, and the arm is worth `factor` times it.
-A study has two more arms, which lend their noise. A slope of 0: the baseline has saturated, and should be said to.
+A study has two more arms, which lend their noise. A slope of 0: no compute gains, and no gain has an upper end.
 `curved`: each doubling gains half of what the one before did, so that no parabola goes through all lengths.
 
 And how often an arm's own curve is said to be worth more than it is, of arms whose curves gain `slope` from a doubling
