@@ -22,11 +22,14 @@ def test_a_tuned_study_goes_on_from_its_archive(text, tmp_path):
     waiting = tmp_path / "outputs/studies/t/tracking/picture.png"
     waiting.parent.mkdir(parents=True, exist_ok=True)
     waiting.write_bytes(b"for a tracker")
+    picture = tmp_path / "outputs/studies/t/forest.png"
+    picture.write_bytes(b"of the report")
     assert main(["pack", *line, f"to={path}", f"text={text}"]) == 0
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         archive.extractall(elsewhere)
     assert any(name.endswith(".txt") for name in names) == (text == "true")
+    assert ("studies/t/forest.png" in names) == (text == "true")
     assert not any("/tracking/" in name for name in names)
     study = define((f"experiment={file}", f"outputs={elsewhere}"))
     assert not study.is_tuning

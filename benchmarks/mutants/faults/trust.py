@@ -75,7 +75,7 @@ TRUST = [
     Fault(
         "pack, text=false: translations are packed all the same",
         "store/pack.py",
-        '"runs/*/evaluations/*.txt", ',
+        '"runs/*/evaluations/*.t[sx][tv]", ',
         "",
         LINKS,
     ),

@@ -29,8 +29,8 @@ OF_A_RUN = (
     *(f"checkpoints/{name}" for name in (SELECTED, STATE, *TOKENIZERS)),
 )
 
-TEXT = ("corpora/*", "runs/*/evaluations/*.txt", "runs/*/evaluations/*.tsv", "runs/*/artefacts/*", "reports/*")
-"""What shows sentences of the test set, or translations of them."""
+TEXT = ("corpora/*", "runs/*/evaluations/*.t[sx][tv]", "runs/*/artefacts/*", "reports/*", "studies/*.png")
+"""What shows sentences of the test set, or translations of them, and the pictures of a report that does."""
 
 REGISTRATIONS = "studies/*/registered.json"
 
@@ -117,7 +117,7 @@ def pack(
     )
     about = _about(index, set(found) - set(files))
     index.files[README] = hashlib.sha256(about.encode()).hexdigest()
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(path) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
         archive.writestr(README, about)
         for place, file in files.items():
