@@ -13,6 +13,7 @@ from ablab.judge.effects import effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.report.claim_words import answers
+from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import moderated_contrast
@@ -177,6 +178,8 @@ def test_within_levels_that_cannot_be_compared_effects_can(place, selection):
     ]
     assert [line.outcome for line in lines] == ["supported"] * 3
     assert lines[2].difference == pytest.approx(np.mean([line.difference for line in lines[:2]]))
+    said = plain_words(lines[2], "test_bleu")
+    assert ("on average over norm" in said, "mean over" in said) == (True, False), said
 
 
 def test_an_interaction_needs_cells_that_compare_along_one_factor(selection):

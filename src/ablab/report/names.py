@@ -54,7 +54,7 @@ def labels_of(document: Document, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def pair_of(arm: str, baseline: str, given: Mapping[str, str] = NONE) -> tuple[str, str, str]:
-    """Return the names of two arms, and what they have in common: `both with LayerDrop 0.1`, `both tuned`, or nothing.
+    """Return the names of two arms, and what they have in common, such as `both with LayerDrop 0.1`, or nothing.
 
     An arm that tuning left as it is has two names, and stands for both.
     """
@@ -69,9 +69,9 @@ def pair_of(arm: str, baseline: str, given: Mapping[str, str] = NONE) -> tuple[s
     ours, theirs = levels_in(arm), levels_in(baseline)
     common = [level for level in ours if level in theirs]
     own, other = ([level for level in levels if level not in common] for levels in (ours, theirs))
-    if arm in given or baseline in given or not common or not own or not other:
-        return label_of(arm, given), label_of(baseline, given), ""
-    there, missing = parts(common, given)
-    shared = [*([f"with {listed(there, 'and')}"] if there else [])]
-    shared += [f"without {listed(missing, 'or')}"] if missing else []
+    each, _, over = arm.partition(", mean over ")
+    if over or arm in given or baseline in given or not common or not own or not other:
+        return label_of(each, given), label_of(baseline, given), over and f"on average over {over}"
+    kinds = zip(("with", "without"), parts(common, given), ("and", "or"), strict=True)
+    shared = [f"{word} {listed(them, last)}" for word, them, last in kinds if them]
     return of_levels(own, given), of_levels(other, given), f"both {' '.join(shared)}"
