@@ -238,6 +238,13 @@ def test_a_study_whose_input_was_edited_says_that_it_is_another(folder, capsys):
     assert "settings (inputs.train.py) differ from those of the first launch; launched there was: experiment=lr" in line
 
 
+def test_a_check_says_why_a_program_fails_in_its_own_words(folder, capsys):
+    Path("train.py").write_text("raise SystemExit('no room for the data')\n")
+    assert main(["study", "experiment=lr", "check=true"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("no room for the data" in said, "DivergedError" in said) == (True, False)
+
+
 @pytest.mark.slow
 def test_a_new_study_of_a_command_ends_in_a_verdict(folder, capsys, monkeypatch):
     assert main(["new", "mine", "kind=command"]) == 0

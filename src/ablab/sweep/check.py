@@ -128,12 +128,13 @@ def _send_tried(words: tuple[str, ...], sender: Connection) -> None:
 
 def _try(words: tuple[str, ...]) -> Tried:
     from ablab.config import compose
+    from ablab.tasks.own import DivergedError
     from ablab.tasks.plan import plan
 
     try:
         planned = plan(compose(words))
         return planned.task.dry_run(planned)
-    except UserError as error:
+    except (UserError, DivergedError) as error:
         return {"error": " ".join(str(error).split())}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
