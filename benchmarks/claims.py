@@ -1,7 +1,7 @@
 """Write docs/results/claims.md: what papers claim, and what the published reports show of it, by paper."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from ablab.files import write_text
@@ -18,13 +18,20 @@ PAPERS = {
     "Nguyen and Salazar 2019": "Transformers without Tears: Improving the Normalization of Self-Attention",
     "Fan et al. 2020": "Reducing Transformer Depth on Demand with Structured Dropout",
     "Zhou et al. 2020": "Scheduled DropHead: A Regularization Method for Transformer Models",
+    "Henry et al. 2020": "Query-Key Normalization for Transformers",
+    "Zhang and Sennrich 2019": "Root Mean Square Layer Normalization",
+    "Zhu et al. 2025": "Transformers without Normalization",
+    "Vaswani et al. 2017": "Attention Is All You Need",
+    "Su et al. 2021": "RoFormer: Enhanced Transformer with Rotary Position Embedding",
+    "Haviv et al. 2022": "Transformer Language Models without Positional Encodings Still Learn Positional Information",
+    "Liu et al. 2025": "Muon is Scalable for LLM Training",
 }
 """By how the experiments cite them."""
 
 HEAD = """# What do the papers claim, and what do our runs show?
 
 Each claim that an experiment here takes from a paper, beside what was published. All runs are small: a claim that
-they do not support may hold at the size of its paper. So studies end with the line that runs them in full on a GPU,
+they do not support may hold at the size of its paper. So most studies end with a line that runs them in full on a GPU,
 which nobody has done here. Verdicts are at an error rate of 5 % for the primary claims of a study, and of 5 % for
 the secondary ones. *To settle it* says with how many seeds a new study would decide the claim with 80 % power: a claim
 that two arms are alike if nothing differs, any other if the difference is as large as the margin. This page is made
@@ -36,24 +43,34 @@ def page(reports: dict[str, Document]) -> str:
     """Return the page of these reports, by their names."""
     lines = HEAD.splitlines()
     for cited, title in PAPERS.items():
-        found = {name: one for name, one in reports.items() if _cites(one, cited)}
+        found = {name: claims for name, one in reports.items() if (claims := _claims(named(one), cited))}
         if found:
             lines += ["", f"## {cited}: *{title}*"]
-        for name, one in found.items():
-            lines += ["", *_study(name, named(one), cited)]
+        for name, claims in found.items():
+            lines += ["", *_study(name, named(reports[name]), claims)]
     return "\n".join(lines) + "\n"
 
 
-def _cites(document: Document, paper: str) -> bool:
-    return any(paper in source for source in (document.source or "", *(each.source or "" for each in document.claims)))
-
-
-def _study(name: str, document: Document, paper: str) -> Iterator[str]:
-    yield from (f"### [{escaped(document.question)}]({name}/report.md)", "", f"{_size(document)}.", "")
+def _claims(document: Document, paper: str) -> list[ClaimLine]:
+    """Return the claims that are from a paper: the one their source names, or else the first that the study's does."""
+    found, before = [], ""
     for claim in document.claims:
-        if paper in (document.source or "") or paper in (claim.source or ""):
-            yield _line(claim, document)
-    if said := _worth(document):
+        own = _cited(claim.source) or (before if "the same paper" in (claim.source or "") else "")
+        before = own or _cited(document.source)
+        found += [claim] if before == paper else []
+    return found
+
+
+def _cited(source: str | None) -> str:
+    """Return the paper that a source names first; empty where it names none of them."""
+    text = source or ""
+    return min((paper for paper in PAPERS if paper in text), key=text.index, default="")
+
+
+def _study(name: str, document: Document, claims: Sequence[ClaimLine]) -> Iterator[str]:
+    yield from (f"### [{escaped(document.question)}]({name}/report.md)", "", f"{_size(document)}.", "")
+    yield from (_line(claim, document) for claim in claims)
+    if said := _worth(document, {side for claim in claims for side in (claim.arm, claim.baseline)}):
         yield from ("", said)
     if (line := full_form(name)) is not None:
         yield from ("", "In full, on a GPU:", "", "```", line, "```")
@@ -67,7 +84,7 @@ def _line(claim: ClaimLine, document: Document) -> str:
     told = f"*Published:* {said[0]} ({said[1]})" if len(said) == 2 else f"*Source:* {said[0]}" if said else ""
     parts = [f"**{escaped(plain_words(claim, document.metric))}** {claim.outcome.capitalize()}"]
     parts[0] += f": {', '.join([*figures, how_many(claim.n, 'seed')])}."
-    parts += [f"{told}."] if told else []
+    parts += [told if told.endswith("?") else f"{told}."] if told else []
     parts += [f"*To settle it:* {escaped(settling)}."] if (settling := _settling(claim)) else []
     return f"- {' '.join(' '.join(parts).split())}"
 
@@ -101,9 +118,10 @@ def _size(document: Document) -> str:
     return f"{setup.runs} runs{tuned}: {parameters} million parameters{length}, {', '.join(corpora)}"
 
 
-def _worth(document: Document) -> str:
-    """Return what arms are worth in compute, by the bound that their curves give; empty without any."""
-    said = [f"{line.arm} at least {line.at_least:.2f}" for line in document.worth if line.at_least is not None]
+def _worth(document: Document, sides: Collection[str]) -> str:
+    """Return what these arms are worth in compute, by the bound that their curves give; empty without any."""
+    known = (line for line in document.worth if line.at_least is not None and line.arm in sides)
+    said = [f"{line.arm} at least {line.at_least:.2f}" for line in known]
     return f"Worth, in times the baseline's steps, by unfinished curves: {'; '.join(said)}." if said else ""
 
 

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 
+from ablab.config.labels import levels_in
 from ablab.files import COLOURS, read_json, write_text
 from ablab.judge.document import Document, SetLine
 from ablab.judge.sensitivity import seeds_to_tell
@@ -94,9 +95,9 @@ def _answer(reports: Mapping[str, Document], noises: Sequence[Noise]) -> list[st
         "![The difference in test BLEU that two arms must have to be seen, by seeds of each](seeds.png)",
         "",
         f"More than one, and for half a point of BLEU {middle.needed} of each arm in the middle of our {len(noises)} "
-        f"translation studies, {steady.needed} in the quietest and {_count(wild.needed)} in the noisiest. With three, "
-        f"they see a difference of {steady.seen(3):.1f} to {wild.seen(3):.1f} BLEU in four of five cases, and what is "
-        f"smaller by luck. The metric matters as much: {_losses(reports)}",
+        f"studies of Multi30k with one test set, {steady.needed} in the quietest and {_count(wild.needed)} in the "
+        f"noisiest. With three, they see a difference of {steady.seen(3):.1f} to {wild.seen(3):.1f} BLEU in four of "
+        f"five cases, and what is smaller by luck. The metric matters as much: {_losses(reports)}",
         "",
         "All runs are small, and noise at other sizes is another: `ablab study` says what your own seeds can tell, "
         "before they are trained. This page is made of the reports by `make results`.",
@@ -121,7 +122,7 @@ def _noise(noises: Sequence[Noise]) -> list[str]:
         "## The noise of a run, and what so many seeds see",
         "",
         "Two arms, nothing else; a difference is seen with a chance of 80 %, at a level of 5 %. A study with more arms "
-        "borrows noise from them and needs fewer.",
+        "borrows noise from them and needs fewer. Arms with a diverged run, or that scatter wildly, are left out.",
         "",
         *_head("study", "runs", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"),
         *(
@@ -173,12 +174,15 @@ def _sets(reports: Mapping[str, Document]) -> list[str]:
 def _by_set(document: Document) -> Iterator[tuple[str, ...]]:
     """Yield name, sentences, noise, signal to noise, and seeds that tell the arms apart, by test set and for all."""
     baselines = {arm.name for arm in document.arms if arm.is_baseline}
+    # Where arms are compared within a language, say, those of one: between languages, scores differ by far more.
+    level = {each for each in levels_in(document.baseline) if each.startswith(f"{document.within}=")}
     trained_longer = any(line.factor is not None or line.refused is not None for line in document.worth)
     asked = {*baselines, *(line.arm for line in document.worth)}
     lines = [
         line
         for line in document.test_sets
         if line.n > 1 and line.mean is not None and (line.arm in asked or not trained_longer)
+        if level <= {*levels_in(line.arm)}
     ]
     found = {
         (line.test_set, line.sentences): [_as_noisy(one) for one in lines if one.test_set == line.test_set]
@@ -235,13 +239,17 @@ def _times(reports: Mapping[str, Document]) -> dict[str, dict[str, str]]:
 
 
 def _pairing(reports: Mapping[str, Document]) -> list[str]:
+    shared = sorted(_shared(reports), key=lambda one: -one.score)
+    of_translation = [one for one in shared if reports[one.study].metric not in LANGUAGE]
+    most = [f"{one.score:+.2f} in {_linked(one.study)}" for one in of_translation if one.score > 0.5]
+    but = f" (but {' and '.join(most)})" if most else ""
     return [
         "## Pairing by seed",
         "",
         "Arms of one seed share their initial weights and their batches, as far as they have the same parameters. If "
-        "that made their scores alike, a paired test would need fewer seeds. In translation it hardly does; in the "
-        "small language models it can. So arms are compared with the noise of all of them (the moderated test), unless "
-        "a study declares `error: paired` or adds seeds, whose looks are at pairs.",
+        "that made their scores alike, a paired test would need fewer seeds. In translation it mostly does "
+        f"not{but}; in the small language models it can. So arms are compared with the noise of all of them (the "
+        "moderated test), unless a study declares `error: paired` or adds seeds, whose looks are at pairs.",
         "",
         *_head("study", "correlation of scores", "of validation losses", "pairs of arms"),
         *(
@@ -251,7 +259,7 @@ def _pairing(reports: Mapping[str, Document]) -> list[str]:
                 "" if one.loss is None else f"{one.loss:+.2f}",
                 str(one.pairs),
             )
-            for one in sorted(_shared(reports), key=lambda one: -one.score)
+            for one in shared
         ),
     ]
 

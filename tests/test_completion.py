@@ -28,7 +28,7 @@ __all__ = ["study"]
         ("ablab train norm.l", []),
         ("ablab train norm=scalenorm norm.l", ["norm.learn_g="]),
         ("ablab train norm=scalenorm norm.learn_g=", ["norm.learn_g=true", "norm.learn_g=false"]),
-        ("ablab train experiment=low", ["experiment=low_resource", "experiment=low_resource_fr"]),
+        ("ablab train experiment=low", ["experiment=low_resource"]),
         ("ablab train training.select=bes", ["training.select=best_or_averaged", "training.select=best"]),
         ("ablab train norm.kind", []),
         ("ablab train layerdrop=", []),

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_the_noise_on_a_test_set_is_that_of_the_runs_scores_on_it():
     ]
     whole = one_way(list(scores["2016"]))
     line = MetricLine.model_construct(metric="test_bleu", arms=arms, between=whole.between, within=whole.within)
-    made = partial(Document.model_construct, metrics=[line], metric="test_bleu", arms=[], worth=[])
+    made = partial(Document.model_construct, metrics=[line], metric="test_bleu", baseline="a0", arms=[], worth=[])
     found = list(seeds._by_set(made(test_sets=sets)))
     expected = {name: one_way(list(rows)) for name, rows in scores.items()}
     for name, sentences, noise, ratio, _ in found[:2]:
@@ -121,6 +122,18 @@ def test_the_noise_on_a_test_set_is_that_of_the_runs_scores_on_it():
     assert not seeds._sets({"x": made(test_sets=[])})
 
 
+def test_noise_is_that_among_the_arms_of_one_level_where_others_are_not_compared_with_them():
+    sets = [
+        SetLine(test_set="2016", sentences=500, score="BLEU", arm=f"norm={norm},language={to}", mean=mean, sd=0.4, n=3)
+        for (norm, to), mean in zip(product("pf", ("de", "fr")), (20.0, 33.0, 20.5, 33.5), strict=True)
+    ]
+    line = MetricLine.model_construct(metric="test_bleu", arms=2, between=1.0, within=1.0)
+    fields = {"test_sets": sets, "metrics": [line], "metric": "test_bleu", "baseline": "norm=p,language=de"}
+    made = partial(Document.model_construct, **fields, arms=[], worth=[])
+    within, across = (float(next(seeds._by_set(made(within=factor)))[3]) for factor in ("language", None))
+    assert within < 2 < 10 < across
+
+
 def test_the_baseline_at_other_lengths_is_no_arm_of_the_page():
     sets = [
         SetLine(test_set="2016", sentences=500, score="BLEU", arm=arm, mean=mean, sd=0.4, n=3)
@@ -128,7 +141,8 @@ def test_the_baseline_at_other_lengths_is_no_arm_of_the_page():
     ]
     line = MetricLine.model_construct(metric="test_bleu", arms=2, between=1.0, within=1.0)
     baseline = ArmLine.model_construct(name="a", is_baseline=True)
-    made = partial(Document.model_construct, test_sets=sets, metrics=[line], metric="test_bleu", arms=[baseline])
+    fields = {"test_sets": sets, "metrics": [line], "metric": "test_bleu", "baseline": "a", "arms": [baseline]}
+    made = partial(Document.model_construct, **fields)
 
     def ratio(*worth):
         return float(next(seeds._by_set(made(worth=worth)))[3])
