@@ -16,7 +16,7 @@ SHORT = 60
 
 HEAD = """# Licences of what installs with ablab
 
-`pip install 'ablab[train]'` installs these packages beside it, and `pip install ablab` those that judging takes. The
+`pip install '.[train]'` installs these packages beside it, and `pip install .` those that judging takes. The
 licences are those that each package's own metadata name. ablab itself is under Apache-2.0.
 
     python -m benchmarks.licences      # writes this page from what is installed
