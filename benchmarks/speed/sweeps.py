@@ -73,7 +73,7 @@ def _racers(field: Field, runs: int, steps: int, systems: list[str]) -> dict[str
             "ablab, one sweep, one at a time": lambda: _swept(field, steps, seeds(), 1),
             "ablab, a command per run": lambda: _one_by_one(field, steps, seeds()),
         },
-        "torch": {"torch.nn": partial(peer, "torch_nn", prepared, many, "fp32")},
+        "torch": {"torch.nn": partial(peer, "torch_nn", prepared, many, "fp32", "sublayers")},
         "transformers": {
             "Hugging Face Marian": lambda: peer("marian", prepared, many, "fp32", python=python_of("transformers"))
         },
