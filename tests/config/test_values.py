@@ -59,3 +59,22 @@ from ablab.config import compose
 compose(['norm=rmsnorm'])
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("kind", ["translation", "language_model"])
+def test_a_server_has_read_the_code_behind_its_runs(kind):
+    """Each run of a server would read it again for its digests: two thirds of its way to the first step."""
+    script = f"""
+import ast, importlib
+from ablab.sweep.launchers.task import preloaded
+words = ['task={kind}', 'data=numbers']
+for name in preloaded(words):
+    importlib.import_module(name)
+ast.parse = None
+from ablab.code.code import code_digest
+from ablab.config import compose
+from ablab.tasks.plan import plan
+for stage in ('training', 'evaluation'):
+    print(code_digest(stage, plan(compose(words)).recipe))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -63,6 +63,7 @@ class LanguageModelling(TransformerTask):
     modules: ClassVar[Sequence[str]] = (
         "ablab.transformer.language_model.curve",
         "ablab.transformer.language_model.training",
+        "ablab.transformer.stages.warm",
     )
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {"pruned_bits_per_byte": PRUNED}
     quality: ClassVar[Quality] = Quality(

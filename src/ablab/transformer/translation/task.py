@@ -76,6 +76,7 @@ class Translation(TransformerTask):
     modules: ClassVar[Sequence[str]] = (
         "ablab.transformer.translation.prune_curve",
         "ablab.transformer.translation.training",
+        "ablab.transformer.stages.warm",
     )
     quality: ClassVar[Quality] = Quality(
         *("bleu", "BLEU", 2, True, {"bleu": "test BLEU", "chrf": "chrF"}, ("loss", "bleu"), "sentences/s", 1.0)
