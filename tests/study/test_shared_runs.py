@@ -1,13 +1,20 @@
 """A sweep that finds runs of another study finished lets W&B find them in its own study too."""
 
+import pytest
+
 from ablab.commands.cli import main
 from ablab.config import compose
+from ablab.errors import BusyError
+from ablab.store.locks import held, locked
+from ablab.store.run_folder import RunFolder
 from ablab.sweep.sweep import Policy, sweep
 from ablab.tasks.plan import plan
 from ablab.tracking.card import card_of_run, cards_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import Events
+from ablab.tracking.wandb import share
 from tests.report.synthetic import fill
+from tests.tracking.conftest import CARD
 from tests.tracking.seen import Seen
 
 
@@ -35,3 +42,23 @@ def test_a_finished_run_is_in_each_study_that_has_it(tmp_path, capsys):
     capsys.readouterr()
     assert main(["sync", f"outputs={tmp_path}", "dry_run=true"]) == 0
     assert f"{shared.run_id} to ablab as {shared.run_id}-" in capsys.readouterr().out
+
+
+def test_a_run_in_work_is_left_to_the_next_sweep(tmp_path):
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    Events(folder.path, CARD, print).finish(failed=False)
+    with locked(folder):
+        assert not share(folder, "first", "norm=pre")
+    assert share(folder, "first", "norm=pre")
+    assert not share(folder, "first", "norm=pre"), "it is known by now"
+
+
+def test_a_line_in_a_run_takes_its_lock_and_looks_at_no_other_run(tmp_path, monkeypatch):
+    """A sweep joins each run that another study made: in a store of 10,000, a list of all for each took 20 minutes."""
+    folder = RunFolder(tmp_path / "runs" / "r1")
+    Events(folder.path, CARD, print).finish(failed=False)
+    monkeypatch.delattr("os.listdir")
+    monkeypatch.delattr("os.scandir")
+    assert share(folder, "first", "norm=pre")
+    with held(folder), pytest.raises(BusyError), locked(folder):
+        pass

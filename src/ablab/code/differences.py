@@ -104,8 +104,8 @@ def other_origin(
     `recorded`: the provenance of its record. `stretches`: of its training, if recorded.
     """
     known = {recorded["code"]: recorded.get("definitions", {}).get("training", {})}
-    trained = [(recorded["code"], recorded.get("versions", {})), *((s.code, s.versions) for s in stretches)]
-    for digest, libraries in trained:
+    first = (recorded["code"], recorded.get("versions", {}))
+    for digest, libraries in [first, *(each for s in stretches if (each := (s.code, s.versions)) != first)]:
         made = made_by(recorded, "training", digest)
         if (changed := other_code("training", recipe, made, known.get(digest, {}))) is not None:
             commit = recorded.get("commit")

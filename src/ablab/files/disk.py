@@ -211,8 +211,10 @@ def half_written(folder: Path) -> Iterator[Path]:
 
 
 def halves_of(path: Path) -> Iterator[Path]:
-    """Yield what was to become this file or folder."""
-    yield from (left for left in half_written(path.parent) if left.stem == f".{path.name}")
+    """Yield what was to become this file or folder. Its folder may hold as many others as a store has runs."""
+    before = f".{path.name}."
+    likely = [name for name in os.listdir(path.parent) if name.startswith(before)]
+    yield from (path.with_name(name) for name in likely if re.fullmatch("[a-z0-9_]{8}", name[len(before) :]))
 
 
 ABANDONED = 60.0

@@ -140,12 +140,18 @@ def locked_when_free(folder: RunFolder, say: Callable[[str], None]) -> Iterator[
 @contextmanager
 def locked(folder: RunFolder) -> Iterator[Owner]:
     """Hold the run's lock, as its owner; BusyError if another process, here or on another machine, works on it."""
+    with held(folder), owned(folder) as owner:
+        yield owner
+
+
+@contextmanager
+def held(folder: RunFolder) -> Iterator[None]:
+    """Hold the run's lock for a line in a file of a run that nobody works on, which needs no owner."""
     with hold(folder.lock, lambda: _busy(folder, read_pulse(folder.pulse))):
         pulse = read_pulse(folder.pulse)
         if pulse is not None and not (pulse.is_here or pulse.is_former) and pulse.is_fresh:
             raise BusyError(f"{_busy(folder, pulse)}; {ALLOWED}")
-        with owned(folder) as owner:
-            yield owner
+        yield
 
 
 def is_former(folder: RunFolder) -> bool:

@@ -181,10 +181,11 @@ def _register(study: Study) -> list[str]:
 def _list(study: Study) -> list[str]:
     """Write the study's list of runs. Return what is to be said of a damaged one in its place."""
     path, others, said = study.folder / "runs.json", list[Mapping[str, Any]](), list[str]()
+    labels = {arm: study.label_of(arm) for arm in {cell.arm for cell in study.cells}}
     rows = [
         {
             "arm": cell.arm,
-            "label": study.label_of(cell.arm),
+            "label": labels[cell.arm],
             "seed": cell.seed,
             "run_id": cell.planned.run_id,
             "words": list(cell.words),

@@ -18,7 +18,7 @@ from typing import Literal
 from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.files import read_json
-from ablab.store.locks import locked
+from ablab.store.locks import held
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import as_tag, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, Events
@@ -140,7 +140,7 @@ def share(run: RunFolder, study: str, arm: str) -> bool:
         return False
     line = json.dumps({"event": "study", "tags": [as_tag(study)], STUDIES: place}, ensure_ascii=False)
     try:
-        with locked(run), path.open("r+b") as file:
+        with held(run), path.open("r+b") as file:
             file.seek(file.read().rfind(b"\n") + 1)
             file.truncate()  # a kill may have torn the last line
             file.write(line.encode() + b"\n")
