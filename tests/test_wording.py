@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.commands.cli import main
-from ablab.text import counted, how_many, shortened, visible
+from ablab.text import counted, digits_apart, how_many, p_text, shortened, visible
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,21 @@ from ablab.text import counted, how_many, shortened, visible
 )
 def test_numbers_as_a_person_would_list_them(numbers, text):
     assert counted(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "mark", "digits"),
+    [(0.47, 0.0, 2), (0.004, 0.0, 3), (-0.004, 0.0, 3), (-15.0004, 15.0, 4), (15.0, 15.0, 2), (1e-9, 0.0, 2)],
+)
+def test_a_number_beside_a_mark_has_the_digits_that_tell_them_apart(value, mark, digits):
+    """Up to four more: what is nearer is told from it by no reader."""
+    assert digits_apart(2, [value, 1.0], [mark]) == digits
+
+
+@given(st.floats(0.01, 1.0))
+def test_no_p_value_reads_as_the_level_unless_it_is_the_level(p):
+    assert (p_text(p) == "0.050") == (p == 0.05)
+    assert abs(float(p_text(p)) - p) <= 0.0005
 
 
 def test_one_thing_is_not_several():

@@ -5,6 +5,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import isclose
 from pathlib import Path
 
 Say = Callable[[str], None]
@@ -148,11 +149,22 @@ def signed(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:+,.{digits}f}"
 
 
+def digits_apart(digits: int, values: Sequence[float], marks: Sequence[float]) -> int:
+    """Return `digits`, or up to four more, with which no value reads as one of the marks on which a verdict hangs."""
+
+    def are_apart(more: int) -> bool:
+        return not any(f"{value:.{more}f}" == f"{mark:.{more}f}" for value, mark in pairs)
+
+    # "-0.00" is to read as 0; and a value may be a mark, but for rounding.
+    pairs = [(abs(one), abs(mark)) for one in values for mark in marks if not isclose(one, mark, abs_tol=1e-12)]
+    return next(filter(are_apart, range(digits, digits + 5)), digits)
+
+
 def p_text(p: float | None) -> str:
     """Format a p-value, with `< 0.0001` instead of 0, which no test can show; empty for None."""
     if p is None:
         return ""
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+    return "< 0.0001" if p < 0.0001 else f"{p:.{4 if p < 0.01 else digits_apart(3, [p], [0.05])}f}"
 
 
 def p_words(p: float, of_what: str = "") -> str:

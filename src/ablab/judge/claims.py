@@ -25,7 +25,7 @@ from ablab.statistics.sequential import Followed, Watched, follow_watched
 from ablab.statistics.verdict import Case, Expectation, Failures, Outcome, Verdict, so_far, verdicts
 from ablab.study.claims import Settled
 from ablab.study.study import names_of
-from ablab.text import counted, how_many
+from ablab.text import counted, digits_apart, how_many
 
 One = TypeVar("One")
 Judged = TypeVar("Judged")
@@ -168,6 +168,7 @@ class _Reading:
         """Return the line of a claim, without its sentences."""
         selection, measure = self.selection, self.selection.measure_of(claim)
         shown, interval = compared(found, measure), verdict.decided_by
+        ends = [] if interval is None else [interval.low, interval.high]
         both = found if isinstance(found, Estimates) else None
         sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
         compare = [(arm, baseline) for arm, baseline in sides if arm and baseline]
@@ -180,7 +181,7 @@ class _Reading:
             about=measure.title,
             title=shown.title,
             unit=shown.unit,
-            digits=shown.digits,
+            digits=digits_apart(shown.digits, ends, [0.0, _margin(claim, measure)]),
             expect=claim.expect,
             margin=claim.margin,
             published=claim.published,

@@ -11,7 +11,7 @@ from ablab.statistics.interval import Interval
 from ablab.statistics.verdict import Outcome
 from ablab.store.records import Strict
 from ablab.study.study import marked, survivors
-from ablab.text import number, signed
+from ablab.text import digits_apart, number, signed
 
 EXPLORATORY = "Exploratory: "
 """What a claim says first that was not fixed before its results were known."""
@@ -31,11 +31,12 @@ class Span(Strict):
 
 
 def interval_text(interval: Span | None, digits: int, *, sign: bool = True) -> str:
-    """Format as `[-0.31, +0.52]`; empty for None."""
+    """Format as `[-0.31, +0.52]`; empty for None. A difference has the digits that tell its ends from 0."""
     if interval is None:
         return ""
-    write = signed if sign else number
-    return f"[{write(interval.low, digits)}, {write(interval.high, digits)}]"
+    write, ends = signed if sign else number, [interval.low, interval.high]
+    more = digits_apart(digits, ends, [0.0]) if sign else digits
+    return f"[{', '.join(write(end, more) for end in ends)}]"
 
 
 class RunLine(Strict):
