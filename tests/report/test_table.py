@@ -363,11 +363,30 @@ def test_a_table_with_a_row_for_each_run_needs_no_file(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("shift", "outcome", "low"), [(0.409, "Supported", "[+0.0001, "), (0.408, "Inconclusive", "[-0.001, ")]
+)
+def test_an_interval_reads_on_the_side_of_0_on_which_its_verdict_lies(tmp_path, shift, outcome, low):
+    scores = {"a": [70.1, 70.5, 69.8, 70.3, 69.9], "b": [70.2, 70.4, 69.7, 70.6, 70.0]}
+    rows = [
+        f"{arm},{seed},score,{value + shift * (arm == 'b'):.4f}"
+        for arm, values in scores.items()
+        for seed, value in enumerate(values)
+    ]
+    about = "baseline: a\nclaims: [{arm: b, expect: greater}]\n"
+    _, out, _ = reported_from(table(tmp_path, rows, about=about))
+    assert outcome in out
+    assert low in out
+
+
+@pytest.mark.parametrize(
     ("columns", "rows", "said"),
     [
         ("Norm,S,Acc", WIDE, "results.csv: has no column seed; allowed: Acc, Norm, S; seed: in the YAML file names"),
         ("Norm,seed,Acd", WIDE, "results.csv: has no column Acc; allowed: Acd, Norm, seed; did you mean Acd?"),
         ("Norm,seed,Seed,Acd", [], "results.csv: has no column Acc"),
+        ("Norm,seed,Acc", [], "results.csv: has no rows; allowed: one for each run"),
+        ("", [], "results.csv: has no rows; allowed: one for each run"),
+        ("Norm,seed,Acc", ["pre,1,71.2", "pre,2,71.4"], "results.csv: has one arm; allowed: two and more"),
         ("Norm,seed,Acc", ["pre,1,", *WIDE[1:]], "results.csv:2, Acc: the value is empty: allowed: a number such as"),
         (
             "Norm,seed,Acc",

@@ -13,7 +13,7 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
-from ablab.judge.table_rows import RunColumns, Sheet, read_sheet, sheet_of_frame
+from ablab.judge.table_rows import NO_ROWS, RunColumns, Sheet, read_sheet, sheet_of_frame
 from ablab.judge.tool_runs import arm_words, having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
@@ -88,11 +88,16 @@ def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
     if not arm:
         if not metrics or SCORE & set(sheet.columns):
             return results_of(sheet)
-        RunColumns([], seed, metrics).check(sheet)
+        if sheet.columns:
+            RunColumns([], seed, metrics).check(sheet)
+        if not sheet.rows:
+            raise UserError(f"{sheet.name}: {NO_ROWS}")
         found, notes = arm_words(sheet.name, sheet.words(metrics), seed, ())
         arm = list(found)
         if not arm:
             others = [column for column in sheet.columns if column not in (seed, *metrics)]
+            if not any(len({str(row.values.get(column)) for row in sheet.rows}) > 1 for column in others):
+                raise UserError(f"{sheet.name}: has one arm; allowed: two and more, which a column tells apart")
             raise UserError(f"arm: missing, and no column tells arms apart for certain; {choices('', others)}")
     if not metrics:
         raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from ablab.errors import UserError, choices, is_installed
 
+NO_ROWS = "has no rows; allowed: one for each run, or for each of its scores"
+
 
 class Row(NamedTuple):
     """A row by the names of its columns. `where`: file and line, or the number of the row in a frame."""
@@ -104,14 +106,17 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def _csv(path: Path) -> Sheet:
-    """Read values between commas, or between semicolons or tabs, whichever the header has most of."""
+    """Read values between commas, or between semicolons or tabs, whichever the header has most of.
+
+    Blanks around a value, such as after a comma, are no part of it.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             file.seek(0)
             delimiter = max(",;\t", key=header.count)
             reader = csv.DictReader(file, strict=True, delimiter=delimiter)
-            columns = list(reader.fieldnames or [])
+            reader.fieldnames = columns = [column.strip() for column in reader.fieldnames or []]
             rows = [Row(f"{path}:{reader.line_num}", row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"table={path}: cannot be read as CSV ({error})") from None
@@ -122,7 +127,7 @@ def _csv(path: Path) -> Sheet:
                 f"{where}: has more or fewer values than there are columns, which {delimiter!r} separates; a name with "
                 "that in it needs quotes"
             )
-    return Sheet(str(path), columns, rows)
+    return Sheet(str(path), columns, [Row(where, {key: row[key].strip() for key in columns}) for where, row in rows])
 
 
 def _json_lines(path: Path) -> Sheet:
@@ -171,5 +176,5 @@ def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
     if not isinstance(found, Sequence) or not all(isinstance(row, Mapping) for row in found):
         raise UserError(f"{name}: {type(frame).__name__}; allowed: a frame of pandas or polars, or a list of dicts")
     if not found:
-        raise UserError(f"{name}: has no rows; allowed: one for each run, or for each of its scores")
+        raise UserError(f"{name}: {NO_ROWS}")
     return Sheet.of(name, [Row(f"{name}, row {number}", row) for number, row in enumerate(found)])

@@ -177,7 +177,8 @@ def arm_words(
     chosen = telling or [name for name in differing if name == FOLDER]
     if differing and not chosen:
         raise UserError(f"arm: missing, and no word of {place} tells arms apart for certain; {choices('', differing)}")
-    said = f"{' and '.join(chosen) or 'nothing'} tells arms apart, and {seed} is the seed"
+    tell = "tell" if len(chosen) > 1 else "tells"
+    said = f"{' and '.join(chosen) or 'nothing'} {tell} arms apart, and {seed} is the seed"
     return chosen, [f"taken from the words of {place}: {said}; name others by arm and seed"]
 
 
