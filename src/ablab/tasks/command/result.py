@@ -124,7 +124,7 @@ One = TypeVar("One", bound=BaseModel)
 
 def _parsed(written: bytes, kind: type[One], where: str) -> One:
     try:
-        content: Any = json.loads(written)  # which reads NaN, unlike pydantic
+        content: Any = json.loads(written, object_pairs_hook=_each_once)  # reads NaN, unlike pydantic
         if not isinstance(content, dict):
             raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
         return kind.model_validate(content, strict=True)  # the models of artefacts, too
@@ -132,6 +132,15 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
         raise CommandError(f"{where}: {_fault(error, content, kind)}") from None
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{where}: not readable as JSON ({' '.join(str(error).split())})") from None
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; ValueError for a key that it has twice, of which JSON would silently take the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"it has {twice} twice")
+    return found
 
 
 def _fault(error: ValidationError, content: dict[str, Any], kind: type[BaseModel]) -> str:
