@@ -77,6 +77,12 @@ def test_few_seeds_have_too_few_orders(n):
     assert follow_the_order([np.arange(5.0)] * 5)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_that_are_all_in_line_correlate_for_certain(sign):
+    x = [3.0, 1.0, 4.0, 2.0, 5.0]
+    assert shared(x, [[2 * sign * value for value in x]]) == (pytest.approx(sign), 0.0)
+
+
 def test_scores_that_do_not_vary_show_nothing():
     constant = [[1.0, 1.0, 1.0]] * 3
     assert not in_two_groups(constant)

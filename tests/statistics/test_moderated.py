@@ -133,7 +133,7 @@ def test_the_interval_excludes_zero_where_p_is_below_its_error(level):
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(NotTestable, match="no noise to judge it by"):
+    with pytest.raises(NotTestable, match="noise is not so regular"):
         moderated([1.0, 2.0, 3.0], [0.0, 1.0, 2.0], OTHERS)
     with pytest.raises(NotTestable, match="at least 2 seeds"):
         moderated([1.0], [2.0], OTHERS)

@@ -167,7 +167,7 @@ def test_refuted_though_too_small_to_matter_says_both():
         (NotTestable("arm a is under-trained"), 0, "under-trained"),
         ([0.3, 0.4], 2, "at least 3"),
         ([], 0, "2 seeds"),
-        ([0.5, 0.5, 0.5], 3, "no noise"),
+        ([0.5, 0.5, 0.5], 3, "not so regular"),
     ],
 )
 def test_not_testable_names_what_is_missing(evidence, n, missing):

@@ -98,12 +98,13 @@ def shared(baseline: npt.ArrayLike, arms: Sequence[npt.ArrayLike]) -> Shared | N
     usual, others = np.asarray(baseline, dtype=np.float64), np.asarray(arms, dtype=np.float64)
     df = others.size - len(others) - 1
     x, y = usual - usual.mean(), others - others.mean(axis=1, keepdims=True)
-    squares, products = len(y) * float(x @ x), float((y @ x).sum())
-    if df < 1 or not squares > 0 or not (left := float((y**2).sum()) - products**2 / squares) > 0:
+    squares, products, total = len(y) * float(x @ x), float((y @ x).sum()), float((y**2).sum())
+    if df < 1 or not squares > 0 or not total > 0:
         return None
-    t = products / (squares * left / df) ** 0.5
-    correlation = products / (squares * float((y**2).sum())) ** 0.5
-    return Shared(correlation, float(student.upper_tail(abs(t), df)))
+    correlation = float(np.clip(products / (squares * total) ** 0.5, -1, 1))
+    left = total - products**2 / squares  # at a correlation of 1 or -1 nothing is, but for rounding
+    p = float(student.upper_tail(abs(products) / (squares * left / df) ** 0.5, df)) if left > 0 else 0.0
+    return Shared(correlation, p)
 
 
 Scores = TypeVar("Scores", bound=npt.ArrayLike)

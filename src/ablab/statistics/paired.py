@@ -120,8 +120,8 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
         raise NotTestable(f"a difference needs at least 2 seeds that both arms have, not {values.size}")
     if not vary(values):
         raise NotTestable(
-            f"the difference is {values[0]:g} under each of {values.size} seeds: no noise to judge it by"
-            " (do the arms differ, and do the seeds?)"
+            f"the difference is {values[0]:g} under each of {values.size} seeds, and noise is not so regular"
+            " (do the arms differ, and do the seeds? are the scores rounded?)"
         )
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     t = mean / (sd / values.size**0.5)
