@@ -240,8 +240,8 @@ def test_what_is_kept_for_less_than_the_margin_says_so(estimate, outcome, said):
     proposal = SimpleNamespace(outcome=outcome, looks=[last])
     measure = SimpleNamespace(digits=3, higher_is_better=False, title="loss")
     line = outcome_line(proposal, SimpleNamespace(margin=0.05), measure, [SimpleNamespace(seeds=(1, 2, 3))])
-    assert ("], less than matters, p" in line) == said
-    assert f"loss {estimate:+.3f} [-0.100, +0.100]" in line
+    assert ("], less than matters, one-sided p" in line) == said
+    assert f"loss {estimate:+.3f}, 95 % interval [-0.100, +0.100]" in line
 
 
 def test_an_edited_ledger_is_refused_and_verify_tells(folder, capsys):

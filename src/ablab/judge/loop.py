@@ -14,7 +14,7 @@ from ablab.statistics.paired import vary
 from ablab.study.loop import Book, Contrasted, DeclaredLoop, Floor, Proposal, Seen
 from ablab.tasks.identity import condition_id
 from ablab.tasks.plan import Planned
-from ablab.text import how_many, p_words
+from ablab.text import digits_apart, how_many, p_words
 
 
 class Left(BaseModel):
@@ -103,11 +103,12 @@ def outcome_line(proposal: Proposal, loop: DeclaredLoop, measure: Measure, floor
     if not proposal.looks:
         return f"{proposal.outcome}: {proposal.why}" if proposal.why else proposal.outcome
     last = proposal.looks[-1]
-    digits = measure.digits
+    digits = digits_apart(measure.digits, [last.low, last.high], [0.0])
     better = last.estimate if measure.higher_is_better else -last.estimate
     small = ", less than matters" if proposal.outcome == "kept" and better < loop.margin else ""
     floor = floors[last.floor - 1]
+    figures = f"{last.estimate:+.{digits}f}, 95 % interval [{last.low:+.{digits}f}, {last.high:+.{digits}f}]"
     return (
-        f"{proposal.outcome}: {measure.title} {last.estimate:+.{digits}f} [{last.low:+.{digits}f}, "
-        f"{last.high:+.{digits}f}]{small}, {p_words(last.p)}, {how_many(last.seeds, 'seed')} against {len(floor.seeds)}"
+        f"{proposal.outcome}: {measure.title} {figures}{small}, one-sided {p_words(last.p)}, "
+        f"{how_many(last.seeds, 'seed')} against {len(floor.seeds)}"
     )

@@ -13,7 +13,7 @@ from ablab.judge.metrics import Measure
 from ablab.report.drawing import intervals
 from ablab.report.page import rendered
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
-from ablab.text import aligned, how_many, p_text, program
+from ablab.text import aligned, digits_apart, how_many, p_text, program
 
 
 class LoopOutput(BaseModel):
@@ -158,14 +158,18 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
 def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
     """Yield the comparisons of a confirmation, what stands first."""
     yield headline(told)
-    digits = measure.digits
-    rows = [["all kept changes against", "difference", "95 % interval", "p", "p of Holm", ""]]
+    digits = _digits(told, measure)
+    rows = [["all kept changes against", "difference", "95 % interval", "one-sided p", "of Holm", ""]]
     for one in told.contrasts:
         interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
         cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
         rows.append([*cells, "stands" if one.stands else "not shown"])
     yield from aligned(rows, left=1)
     yield from map(_idle, told.idle)
+
+
+def _digits(told: ConfirmedLoop, measure: Measure) -> int:
+    return digits_apart(measure.digits, [end for one in told.contrasts for end in (one.low, one.high)], [0.0])
 
 
 def _idle(change: str) -> str:
@@ -217,7 +221,7 @@ def write_page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure
 
 def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) -> dict[str, Any]:
     """Return what both pages say, in words."""
-    digits = measure.digits
+    digits = _digits(told, measure)
     spans = [f"{one.low:+.{digits}f} to {one.high:+.{digits}f}" for one in told.contrasts]
     rows = [
         [one.name, f"{one.estimate:+.{digits}f}", span, p_text(one.holm_p), "stands" if one.stands else "not shown"]
@@ -237,7 +241,13 @@ def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) 
         "name": told.loop,
         "question": file.loop.question,
         "headline": headline(told),
-        "head": ["all kept changes against", f"difference in {measure.title}", "95 % interval", "p of Holm", ""],
+        "head": [
+            "all kept changes against",
+            f"difference in {measure.title}",
+            "95 % interval",
+            "one-sided p of Holm",
+            "",
+        ],
         "rows": rows,
         "drawn": intervals(
             [(one.estimate, one.low, one.high) for one in told.contrasts],
