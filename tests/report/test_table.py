@@ -210,7 +210,7 @@ REFUSED = {
     ),
     "twice": (["a,1,score,1", "a,1,score,2"], None, ":3: the score of this run comes twice"),
     "seed": (["a,one,score,1"], None, ":2: seed=one: allowed: whole numbers from 0"),
-    "no arm": ([" ,1,score,1"], None, ":2: arm=' ': allowed: a name on one line"),
+    "no arm": ([" ,1,score,1"], None, ":2: arm='': allowed: a name on one line"),
     "short": (
         ["a,1,score"],
         None,
@@ -360,6 +360,33 @@ def test_a_table_with_a_row_for_each_run_needs_no_file(tmp_path):
     (line,) = data["differences"]
     assert "Differences from Norm=pre, uncorrected (verdicts need claims, in an experiment file):" in out
     assert f"+{line['difference']:.2f}" in out
+
+
+def test_the_line_says_what_is_better_in_a_table_without_a_file(tmp_path):
+    path = table(tmp_path, WIDE, "Norm,seed,loss_at_end")
+    assert "as in better=lower" in typed(f"table={path}", "metric=loss_at_end")[2]
+    for better in ("lower", "higher"):
+        _, out, _ = reported_from(path, "metric=loss_at_end", f"better={better}")
+        assert f"taken as better: {better} loss_at_end" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "about", "said"),
+    [
+        (["better=up"], None, "better=up: allowed: 'higher' or 'lower'"),
+        (["better=lower"], None, "better=lower: allowed with metric=, the metric that it is of"),
+        (
+            ["better=lower", "metric=Acc"],
+            "better: lower\nmetric: Acc",
+            "results.yaml says what is better; allowed without",
+        ),
+    ],
+)
+def test_a_direction_that_nothing_reads_is_refused(tmp_path, words, about, said):
+    code, _, err = typed(f"table={table(tmp_path, WIDE, 'Norm,seed,Acc', about)}", *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err
+    assert "better=lower: runs of a store say" in typed("runs=r1", "better=lower")[2]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,8 @@ class ReportOptions(Options):
     """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
     valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, your own metric, or one of the table;
     by default that of the experiment, otherwise test_bleu"""
+    better: Literal["higher", "lower"] | None = None
+    """direction of the metric of a table that has no file of claims, which says it otherwise"""
     baseline: str | None = None
     """arm with which the others are compared; by default that of the experiment, or the first of runs"""
     resamples: Annotated[int, Field(ge=1000, le=100_000)] = 10_000

@@ -63,6 +63,8 @@ def report(arguments: Sequence[str]) -> int:
     options, words = split_words(ReportOptions, arguments)
     if options.claims is not None and options.table is None:
         raise UserError(f"claims={options.claims}: of which table is not said; allowed: with table=")
+    if options.better is not None and options.table is None:
+        raise UserError(f"better={options.better}: runs of a store say what is better; allowed: with table=")
     study = chosen = None
     if options.runs is None and options.where is None and options.table is None:
         chosen = of_kept(words, Path(options.outputs)) if words else None
@@ -125,7 +127,8 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> SelectedArms:
     if options.table is not None:
         if options.verify:
             raise UserError("verify=true: a table has no translations; allowed with runs of a store")
-        return of_table(options.table, store, None if options.claims is None else Path(options.claims), options.metric)
+        claims = None if options.claims is None else Path(options.claims)
+        return of_table(options.table, store, claims, options.metric, options.better)
     chosen = of_runs(options.runs, store) if options.runs is not None else where(options.where or "", store)
     records = [run.record for run in ended_of(chosen) if run.record is not None]
     if len({task_named(record.task).name for record in records}) > 1:

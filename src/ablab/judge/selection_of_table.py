@@ -27,21 +27,34 @@ FRAME = "a data frame"
 UNREGISTERED = "its claims were not registered"
 
 
-def of_table(place: str, outputs: Path, file: Path | None = None, metric: str | None = None) -> SelectedArms:
+def of_table(
+    place: str, outputs: Path, file: Path | None = None, metric: str | None = None, better: str | None = None
+) -> SelectedArms:
     """Select the runs of a table, or of another tool; `file` declares claims about them, or else one beside it.
 
     The file beside `results.csv` is `results.yaml`. `metric`: another one that is read, beside those that the file
-    names. Nothing is known of how the runs were trained. Claims that were not registered are exploratory, and the
-    report says so everywhere.
+    names; `better`: its direction, without a file. Nothing is known of how the runs were trained. Claims that were not
+    registered are exploratory, and the report says so everywhere.
     """
     beside = Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
     file = file or (beside if beside.is_file() else None)
-    experiment = TableExperiment() if file is None else read_claims(file)
+    experiment = _undeclared(metric, better) if file is None else read_claims(file)
+    if better is not None and file is not None:
+        raise UserError(f"better={better}: {file} says what is better; allowed without a file of claims")
     results = results_in(place, experiment if metric is None else experiment.asking_too(metric))
     try:
         return selected(JudgedTable(place, results, experiment, outputs), file)
     except UserError as error:
         raise UserError(f"{file or f'{beside}, which is not there yet'}: {error}") from None
+
+
+def _undeclared(metric: str | None, better: str | None) -> TableExperiment:
+    """Return what is known of a table without a file."""
+    if better is None:
+        return TableExperiment()
+    if metric is None:
+        raise UserError(f"better={better}: allowed with metric=, the metric that it is of")
+    return TableExperiment.model_validate({"metric": metric, "better": better})
 
 
 def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path | None = None) -> SelectedArms:

@@ -86,7 +86,8 @@ def about_metric(name: str, said: TableMetric | None, lower: bool | None = None)
     if _sounds_lower(name) and "lower_is_better" not in own:
         raise UserError(
             f"better: missing, and by its name {name} may be better when lower; allowed: lower, higher, beside the "
-            f"metric that arms are compared by; of any other metric, metrics.{name}.lower_is_better: true or false"
+            "metric that arms are compared by, or on the line of a table without a file, as in better=lower; of any "
+            f"other metric, metrics.{name}.lower_is_better: true or false"
         )
     return declared
 
