@@ -104,8 +104,9 @@ def other_origin(
     `recorded`: the provenance of its record. `stretches`: of its training, if recorded.
     """
     known = {recorded["code"]: recorded.get("definitions", {}).get("training", {})}
-    first = (recorded["code"], recorded.get("versions", {}))
-    for digest, libraries in [first, *(each for s in stretches if (each := (s.code, s.versions)) != first)]:
+    own = (recorded["code"], recorded.get("versions", {}))
+    others = [each for each in ((s.code, s.versions) for s in stretches) if each != own]
+    for digest, libraries in [own, *others]:
         made = made_by(recorded, "training", digest)
         if (changed := other_code("training", recipe, made, known.get(digest, {}))) is not None:
             commit = recorded.get("commit")
