@@ -207,18 +207,19 @@ class ClaimLine(Strict):
     """A claim and its verdict. `interval`: at the level that Holm's procedure leaves to the claim.
 
     `exploratory`: why the claim is exploratory, or None. `about`: the measure claimed; `title`, `unit`, `digits`: of
-    the measure compared: where runs diverged, shares of failures, or ranks of all runs. `unlike`: differences between
-    the arms that are no part of a recipe, such as code or threads. `test`: the method behind `interval` and `p`;
-    `other`: what the method that does not decide would say. `near_failures`: runs of both arms that nearly failed, in
-    words; `conditions`: what else the runs show that bears on the test. `different`, `small`, `large`: the difference
-    is shown not to be 0, to lie within the margin, and to lie at or beyond it; `strength`: the same in words. `chosen`:
-    the choice of weights that the compared score made, if it did. `per_seed`: the differences whose mean `difference`
-    is; empty for ranks, shares of failures, and in older reports. `higher_is_better`: of the measure claimed; older
-    reports do not say. `followed`: where seeds are added until the claims are settled. `later`: it came after the
-    registration, and shares an error rate with such claims alone. `union`: where other studies registered claims about
-    the same runs. `tuning`: how it stands with tuned and with usual settings. `words`: sentences that can stand alone;
-    they begin with what is claimed, which older reports do not have apart, and before that with the mark of what is
-    exploratory. `pair`: what people call the two sides, and what both have in common; older reports do not say.
+    the measure compared: where runs diverged, shares of failures, or ranks of all runs. There are more `digits` where
+    an end of `interval` would read as 0 or the margin. `unlike`: differences between the arms that are no part of a
+    recipe, such as code or threads. `test`: the method behind `interval` and `p`; `other`: what the method that does
+    not decide would say. `near_failures`: runs of both arms that nearly failed, in words; `conditions`: what else the
+    runs show that bears on the test. `different`, `small`, `large`: the difference is shown not to be 0, to lie within
+    the margin, and to lie at or beyond it; `strength`: the same in words. `chosen`: the choice of weights that the
+    compared score made, if it did. `per_seed`: the differences whose mean `difference` is; empty for ranks, shares of
+    failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
+    where seeds are added until the claims are settled. `later`: it came after the registration, and shares an error
+    rate with such claims alone. `union`: where other studies registered claims about the same runs. `tuning`: how it
+    stands with tuned and with usual settings. `words`: sentences that can stand alone; they begin with what is claimed,
+    which older reports do not have apart, and before that with the mark of what is exploratory. `pair`: what people
+    call the two sides, and what both have in common; older reports do not say.
     """
 
     arm: str

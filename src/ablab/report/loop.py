@@ -159,7 +159,7 @@ def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
     """Yield the comparisons of a confirmation, what stands first."""
     yield headline(told)
     digits = _digits(told, measure)
-    rows = [["all kept changes against", "difference", "95 % interval", "one-sided p", "of Holm", ""]]
+    rows = [["all kept changes against", "difference", "95 % interval", "one-sided p", "p of Holm", ""]]
     for one in told.contrasts:
         interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
         cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
