@@ -33,10 +33,12 @@ def test_a_number_beside_a_mark_has_the_digits_that_tell_them_apart(value, mark,
     assert digits_apart(2, [value, 1.0], [mark]) == digits
 
 
-@given(st.floats(0.01, 1.0))
+@given(st.one_of(st.floats(0.01, 1.0), st.floats(0.0495, 0.0505)))
 def test_no_p_value_reads_as_the_level_unless_it_is_the_level(p):
-    assert (p_text(p) == "0.050") == (p == 0.05)
-    assert abs(float(p_text(p)) - p) <= 0.0005
+    assert abs(float(p_text(p)) - p) <= 0.0005 + 1e-12
+    if abs(p - 0.05) > 1e-7:  # what is nearer, no reader tells from it
+        assert float(p_text(p)) != 0.05
+    assert p_text(0.05) == "0.050"
 
 
 def test_one_thing_is_not_several():

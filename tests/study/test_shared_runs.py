@@ -54,7 +54,7 @@ def test_a_run_in_work_is_left_to_the_next_sweep(tmp_path):
 
 
 def test_a_line_in_a_run_takes_its_lock_and_looks_at_no_other_run(tmp_path, monkeypatch):
-    """A sweep joins each run that another study made: in a store of 10,000, a list of all for each took 20 minutes."""
+    """A sweep joins each run that another study made: of 10,000, a list of all for each takes many minutes."""
     folder = RunFolder(tmp_path / "runs" / "r1")
     Events(folder.path, CARD, print).finish(failed=False)
     monkeypatch.delattr("os.listdir")
