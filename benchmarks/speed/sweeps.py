@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.store.run_folder import RunFolder
+from ablab.store.spent import read_spent
 from ablab.text import aligned
 from benchmarks.speed.field import Field, python_of
 from benchmarks.speed.machine import name_of_machine
@@ -129,10 +130,11 @@ def _words(field: Field, folder: Path, steps: int) -> list[str]:
 
 
 def _begun(run: Path) -> float:
-    """When training began, by the clock: its seconds before the last row of its curves."""
-    record = RunFolder(run).record()
-    assert record is not None
-    return (run / "metrics.csv").stat().st_mtime - record.cost.seconds
+    """When training began, by the clock: the account of the run's time was last written so many seconds later."""
+    folder = RunFolder(run)
+    spent = read_spent(folder.spent)
+    assert spent is not None
+    return folder.spent.stat().st_mtime - sum(seconds for part, seconds in spent.items() if part != "prepare")
 
 
 def _median(seconds: Iterator[float]) -> str:
