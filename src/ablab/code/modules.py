@@ -1,15 +1,17 @@
 """Static analysis of a package's modules: what each defines, and what its names are bound to. Nothing is imported."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from ablab.code.acts import acts, is_guard, order_of
 from ablab.code.scopes import LOCAL, Targets, bindings
 
 IMPORTS = (ast.Import, ast.ImportFrom)
+RELATIVE = re.compile(rb"\bfrom[\s\\]*\.")
 
 
 @dataclass
@@ -17,18 +19,31 @@ class Module:
     """A parsed module.
 
     `names`: the dotted targets that its own names may be bound to. `definitions`: the statements that bind each name,
-    except names that only an import binds. `effects`: statements that bind nothing. `acting`: definitions that do more
-    than define when the module is imported. `order`: what its statements bind whose order matters. `imports`: dotted
-    names that the module, or a function of it, imports.
+    except names that only an import binds. `effects`: statements that bind nothing. `bound`: as `names`, of `body`.
     """
 
     name: str
     names: Mapping[str, Targets]
     definitions: Mapping[str, list[ast.stmt]]
     effects: list[ast.stmt] = field(default_factory=list)
-    acting: Sequence[str] = ()
-    order: Sequence[str] = ()
-    imports: Sequence[str] = ()
+    body: Sequence[ast.stmt] = ()
+    bound: Mapping[str, Targets] = field(default_factory=dict)
+
+    @cached_property
+    def acting(self) -> list[str]:
+        """The definitions that do more than define when the module is imported."""
+        return sorted(name for name, each in self.definitions.items() if any(acts(one, self.bound) for one in each))
+
+    @cached_property
+    def order(self) -> list[str]:
+        """What its statements bind whose order matters."""
+        return order_of(self.body, self.bound)
+
+    @cached_property
+    def imports(self) -> list[str]:
+        """The dotted names that the module, or a function of it, imports."""
+        nodes = (node for statement in self.body for node in ast.walk(statement))
+        return sorted({target for node in nodes if isinstance(node, IMPORTS) for target in _imported(node)})
 
 
 class Package:
@@ -66,9 +81,10 @@ class Package:
         path = self.file_of(name)
         if path is None:
             return None
-        content = self._contents.get(path)
-        tree = ast.parse(path.read_bytes() if content is None else content, str(path))
-        _make_absolute(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
+        content = self._contents[path] if path in self._contents else path.read_bytes()
+        tree = ast.parse(content, str(path))
+        if RELATIVE.search(content):
+            _make_absolute(tree, name if path.name == "__init__.py" else name.rpartition(".")[0])
         names = bindings(tree.body)
         definitions: dict[str, list[ast.stmt]] = {}
         effects = []
@@ -79,11 +95,8 @@ class Package:
                     definitions.setdefault(each, []).append(statement)
             if not bound and not _is_idle(statement, names):
                 effects.append(statement)
-        acting = [each for each, statements in definitions.items() if any(acts(one, names) for one in statements)]
-        imports = {target for node in ast.walk(tree) if isinstance(node, IMPORTS) for target in _imported(node)}
         dotted = {each: tuple(target or f"{name}.{each}" for target in targets) for each, targets in names.items()}
-        order = order_of(tree.body, names)
-        return Module(name, dotted, definitions, effects, sorted(acting), order, sorted(imports))
+        return Module(name, dotted, definitions, effects, tree.body, names)
 
     def imported_by(self, module: Module) -> list[Module]:
         """Return the modules of the package that run when this one is imported: itself, and all that they import.

@@ -17,6 +17,7 @@ BINDING = (
     *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
 )
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LEAVES = (ast.Name, ast.Constant, ast.expr_context)
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 
@@ -79,7 +80,7 @@ def bindings(nodes: Sequence[ast.AST]) -> dict[str, Targets]:
             bound.setdefault(own, {})[LOCAL] = None
         if isinstance(node, COMPREHENSIONS):  # a walrus inside binds in the enclosing scope
             waiting += [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
-        elif not isinstance(node, OWN_SCOPE):
+        elif not isinstance(node, (*LEAVES, *OWN_SCOPE)):
             waiting += reversed(list(ast.iter_child_nodes(node)))
     return {name: tuple(targets) for name, targets in bound.items() if name not in elsewhere}
 
