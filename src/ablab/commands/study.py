@@ -187,7 +187,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
         yield f"Next: {program('train')} -m {' '.join(words)}"
     if (found.folder / "registered.json").exists() and (stamp := Chain.of(found.outputs).stamp) is not None:
         yield f"Stamp: register {stamp}"
-    yield f"Results: {found.folder}"
+    yield f"Results: {found.folder}{'' if found.folder.exists() else ' (none yet)'}"
 
 
 def _prospects(found: Study) -> Iterator[str]:
