@@ -209,7 +209,9 @@ def test_what_is_a_number_is_read(tmp_path, value):
     assert arm["mean"] == float(value)
 
 
-@pytest.mark.parametrize(("lacking", "said"), [((3,), "seed 3 has no chrf"), ((2, 3), "seed 2, seed 3 have no chrf")])
+@pytest.mark.parametrize(
+    ("lacking", "said"), [((3,), "seed 3 of b has no chrf"), ((2, 3), "seed 2 of b, seed 3 of b have no chrf")]
+)
 def test_one_run_has_no_score_and_two_have_none(tmp_path, lacking, said):
     chrf = [row.replace("score", "chrf") for row in ROWS if not (row[0] == "b" and int(row[2]) in lacking)]
     about = "metric: chrf\nerror: paired\nclaims: [{arm: b, expect: greater}]"

@@ -68,8 +68,9 @@ class Measure:
         """Return the value of each run. Raises NotTestable where one has none."""
         values = [self.value(run) for run in runs]
         if None in values:
-            lacking = [run.folder.run_id for run, value in zip(runs, values, strict=True) if value is None]
-            raise NotTestable(f"{', '.join(lacking)} {have(len(lacking))} no {self.title}")
+            lacking = [run for run, value in zip(runs, values, strict=True) if value is None]
+            names = [run.folder.run_id if run.given is None else run.given.run for run in lacking]
+            raise NotTestable(f"{', '.join(names)} {have(len(lacking))} no {self.title}")
         return [value for value in values if value is not None]
 
 

@@ -91,7 +91,10 @@ def results_of_scores(
 ) -> Results:
     """Return results by the scores of each run; `about`: the other fields. UserError where runs have other items."""
     _check_items(name, runs, about.get("corpora", {}))
-    given = {arm: {seed: _given(scores) for seed, scores in of_arm.items()} for arm, of_arm in runs.items()}
+    given = {
+        arm: {seed: _given(scores, f"seed {seed} of {arm}") for seed, scores in of_arm.items()}
+        for arm, of_arm in runs.items()
+    }
     return Results(metrics, given, **about)
 
 
@@ -153,7 +156,7 @@ def _check_items(table: str, runs: Mapping[str, Mapping[int, RunScores]], corpor
                     raise UserError(f"{table}: item {odd} of {metric} is that of {usual} or of {name}, and not of both")
 
 
-def _given(scores: RunScores) -> Given | None:
+def _given(scores: RunScores, run: str) -> Given | None:
     if scores.has_diverged or not any(scores.values.values()):
         return None
     means = {metric: math.fsum(values.values()) / len(values) for metric, values in scores.values.items() if values}
@@ -162,4 +165,4 @@ def _given(scores: RunScores) -> Given | None:
         for metric, values in scores.values.items()
         if values and set(values) != {""}
     }
-    return Given(means, items)
+    return Given(run, means, items)

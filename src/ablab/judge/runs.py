@@ -49,8 +49,12 @@ def _short(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class Given:
-    """Scores of a run from elsewhere, by metric. `items`: of the test items that a score is the mean of, [items]."""
+    """Scores of a run from elsewhere, by metric. `run`: its seed and arm, in words.
 
+    `items`: of the test items that a score is the mean of, [items].
+    """
+
+    run: str
     scores: Mapping[str, float]
     items: Mapping[str, Floats]
 
