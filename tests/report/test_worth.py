@@ -1,5 +1,6 @@
 """What an arm's own curve says of its worth: only what is shown, of an arm that is shown to be better."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from ablab.judge.document import Document
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.worth import worth_lines
+from ablab.report.tables import worth_table
+from ablab.statistics.worth import Worth
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
 from tests.report.test_effects import changed
@@ -151,3 +154,21 @@ def test_what_older_reports_said_of_curves_is_left_out(reported):
     worth = [{"arm": "a", "baseline": "b", **known, **gone}, {"arm": "c", "baseline": "b", **known, **nothing, **gone}]
     (line,) = Document.model_validate({**reported.data, "worth": worth}).worth
     assert (line.arm, line.factor, line.at_least) == ("a", 1.2, None)
+
+
+@pytest.mark.parametrize(
+    ("found", "told", "words"),
+    [
+        ((0.5, 0.4, 2.0), (0.5, False, 0.0, 2.0), ("0.50", "[0, 2.00]")),
+        ((2.0, 0.5, 2.1), (2.0, False, 0.5, None), ("2.00", "[0.50, no end]")),
+        ((2.1, 2.05, 2.2), (2.0, True, 2.0, None), ("above 2", "[2.00, no end]")),
+        ((0.4, 0.3, 0.45), (0.5, True, 0.0, 0.5), ("below 0.5", "[0, 0.50]")),
+        ((1e44, 64.0, math.inf), (2.0, True, 2.0, None), ("above 2", "[2.00, no end]")),
+    ],
+)
+def test_beyond_the_trained_lengths_no_factor_is_told(selection, reported, monkeypatch, found, told, words):
+    monkeypatch.setattr("ablab.judge.worth._fitted", lambda *_: (Worth(*found, saturated=False), None))
+    line = next(line for line in worth_lines(selection) if line.arm == BETTER)
+    assert (line.factor, line.beyond, line.low, line.high) == told
+    (row,) = worth_table(Document.model_validate({**reported.data, "worth": [line.model_dump()]})).rows
+    assert (row[1], row[2]) == words

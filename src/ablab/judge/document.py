@@ -216,13 +216,15 @@ class WorthLine(Strict):
     """What an arm is worth: the factor of compute by which the baseline would score as well, with its 95 % interval.
 
     `factor`: None where the baseline is not shown to gain from compute (`saturated`), or nothing was trained to tell;
-    `high`: None where the interval has no upper end. `refused`: why no factor could be computed. `at_least`: the
+    0.5 or 2, the shortest and the longest length that was trained, where it is `beyond` that. `low`: 0 and `high`: None
+    where the interval has no such end within these lengths. `refused`: why no factor could be computed. `at_least`: the
     baseline's steps over those from which on the arm's curve is shown, at 2.5 %, to be better than the baseline's end.
     """
 
     arm: str
     baseline: str
     factor: float | None
+    beyond: bool = False
     low: float | None
     high: float | None
     saturated: bool

@@ -1,6 +1,5 @@
 """What arms are worth in compute: by the baseline at other lengths, and by how early their curves reach its end."""
 
-import math
 from dataclasses import replace
 from functools import cache
 
@@ -15,7 +14,7 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
-from ablab.statistics.worth import Worth, as_good_from, worth
+from ablab.statistics.worth import LONGEST, SHORTEST, Worth, as_good_from, worth
 
 
 def worth_lines(selection: SelectedArms) -> list[WorthLine]:
@@ -32,17 +31,24 @@ def _line(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> WorthLine
     at_least = _at_least(selection, arm, baseline)
     if fitted is None and refused is None and at_least is None:
         return None
+    factor = None if fitted is None or fitted.saturated else fitted.factor
     return WorthLine(
         arm=arm.name,
         baseline=baseline.name,
-        factor=None if fitted is None or fitted.saturated else fitted.factor,
-        low=None if fitted is None else fitted.low,
-        high=None if fitted is None or math.isinf(fitted.high) else fitted.high,
+        factor=None if factor is None else _trained(factor),
+        beyond=factor is not None and factor != _trained(factor),
+        low=None if fitted is None else _trained(fitted.low) if fitted.low >= SHORTEST else 0.0,
+        high=None if fitted is None or fitted.high > LONGEST else _trained(fitted.high),
         saturated=fitted is not None and fitted.saturated,
         refused=refused,
         at_least=at_least,
         n=len({run.seed for run in arm.finished} & {run.seed for run in baseline.finished}),
     )
+
+
+def _trained(factor: float) -> float:
+    """Return the nearest factor among the lengths that the baseline is trained at: of others its scores say nothing."""
+    return min(max(factor, SHORTEST), LONGEST)
 
 
 def _fitted(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[Worth | None, str | None]:

@@ -186,7 +186,12 @@ def worth_table(document: Document) -> ReportTable:
         Column("arm", lambda line: line.arm, leads=True),
         Column(TIMES, _times, is_sparse=True, data=lambda line: {TIMES: line.factor}),
         Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
-        Column("notes", lambda line: line.refused or _note_on_worth(line), is_sparse=True, leads=True),
+        Column(
+            "notes",
+            lambda line: line.refused or "beyond the lengths that were trained" * line.beyond,
+            is_sparse=True,
+            leads=True,
+        ),
         _figure("by its unfinished curve, at least", lambda line: line.at_least, 2, is_sparse=True),
         _figure("n", lambda line: line.n, 0),
     ]
@@ -198,6 +203,8 @@ def _times(line: WorthLine) -> str:
     if line.saturated:
         gain, loss = "twice the compute is not shown to gain", "half the compute is not shown to lose"
         return f"unbounded: {gain if line.high is None else loss}"
+    if line.factor is not None and line.beyond:
+        return f"{'above' if line.factor > 1 else 'below'} {line.factor:g}"
     return number(line.factor, 2)
 
 
@@ -212,12 +219,6 @@ def _ends_of_worth(line: WorthLine) -> dict[str, float | None]:
     """Return the ends of the interval; one without an upper end goes to infinity."""
     high = inf if line.high is None and line.low is not None else line.high
     return {"95 % interval low": line.low, "95 % interval high": high}
-
-
-def _note_on_worth(line: WorthLine) -> str:
-    """Say where the baseline is trusted beyond the lengths that were trained."""
-    is_beyond = line.factor is not None and not 0.5 <= line.factor <= 2
-    return "beyond half and twice the length, extrapolated" if is_beyond else ""
 
 
 def metrics_table(document: Document) -> ReportTable:

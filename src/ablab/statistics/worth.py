@@ -18,6 +18,9 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.paired import of_differences
 
+SHORTEST, LONGEST = 0.5, 2.0
+"""Factors of compute at which the baseline is trained, beside its own."""
+
 FURTHEST = math.log(64)
 """Logarithm of the largest factor that is looked at: of an interval that reaches it, the end is not said."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from ablab.config import compose_arm
 from ablab.errors import UserError
 from ablab.fields import flatten
-from ablab.statistics.worth import contrast
+from ablab.statistics.worth import LONGEST, SHORTEST, contrast
 from ablab.study.claims import Comparison, ContrastTerm, Settled, asked, compared, settle, settled
 from ablab.study.design import Arm
 from ablab.study.experiment import WORTH, Claim, Experiment
@@ -90,6 +90,9 @@ def claims_of(experiment: Experiment, grid: Grid, lengths: Lengths | None) -> li
 def _of_factor(claim: Claim, about: Comparison, experiment: Experiment, lengths: Lengths) -> Settled:
     """Return a claim about a factor, its margin: on the arm beside the baseline of so much compute, in the metric."""
     factor, baseline = claim.margin or 1.0, lengths.baseline
+    if not SHORTEST <= factor <= LONGEST:
+        lengths_of = f"{SHORTEST:g} to {LONGEST:g}, the lengths that the baseline is trained at"
+        raise UserError(f"claims.margin={factor:g}: allowed with metric: worth: {lengths_of}")
     if claim.expect not in ("greater", "less"):
         raise UserError(f"claims.expect={claim.expect}: allowed with metric: worth: greater, less")
     if about.parts or about.baseline != baseline:
@@ -118,4 +121,4 @@ def _of_factor(claim: Claim, about: Comparison, experiment: Experiment, lengths:
 def _compute(factor: float) -> str:
     if factor == 1:
         return "the same compute"
-    return f"{factor:g} times its compute" + ("" if 0.5 <= factor <= 2 else " (extrapolated)")
+    return f"{factor:g} times its compute"
