@@ -350,6 +350,21 @@ def test_arms_from_elsewhere_have_no_labels_of_options_here(tmp_path):
     assert "PreNorm" not in out + json.dumps(data)
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ("{norm=post: small}", "labels: norm=post is called small, and so is another; allowed: names that differ"),
+        ("{norm=rms: small one}", "labels: norm=rms: no level or arm of this design; allowed: "),
+    ],
+)
+def test_a_label_is_of_an_arm_and_no_other_arms_name(tmp_path, labels, said):
+    """What is called as another is would be taken for it, as a baseline too."""
+    rows = [f"{arm},{seed},acc,{seed}" for arm in ("small", "norm=post") for seed in (1, 2, 3)]
+    path = table(tmp_path, rows, about=f"baseline: small\nlabels: {labels}\n")
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, said in err) == (2, True)
+
+
 WIDE = ["pre,1,71.2", "pre,2,71.9", "pre,3,71.4", "post,1,73.2", "post,2,73.0", "post,3,73.9"]
 
 

@@ -17,7 +17,7 @@ from ablab.judge.table_rows import NO_ROWS, RunColumns, Sheet, read_sheet, sheet
 from ablab.judge.tool_runs import arm_words, having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
-from ablab.study.design import Arm
+from ablab.study.design import Arm, check_labels
 from ablab.study.grid import grid_of
 from ablab.tasks.task import FAILURES
 from ablab.text import counted
@@ -143,6 +143,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         if name not in results.metrics:
             raise UserError(f"metric={name}: the table has none; {choices(name, results.metrics)}")
     arms = [Arm(name, (), levels) for name, levels in _levels(list(results.runs)).items()]
+    check_labels(experiment.labels, arms)
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)

@@ -25,15 +25,22 @@ class Arm:
 def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
     """Return the arms, and the name of the baseline."""
     arms, baseline = _arms(experiment)
-    known = dict.fromkeys([*(f"{factor}={level}" for arm in arms for factor, level in arm.levels.items())])
-    known |= dict.fromkeys(arm.name for arm in arms)
-    for name in experiment.labels:
-        if name not in known:
-            raise UserError(f"labels: {name}: no level or arm of this design; {choices(name, known)}")
+    check_labels(experiment.labels, arms)
     for arm in arms:
         if not arm.name.strip() or not arm.name.isprintable():
             raise UserError(f"arms: {arm.name!r} cannot be shown in a table; allowed: a name on one line")
     return arms, baseline
+
+
+def check_labels(labels: Mapping[str, str], arms: Sequence[Arm]) -> None:
+    """Raise UserError for a label of what is no level or arm, and for one that is the name of another."""
+    known = dict.fromkeys([*(f"{factor}={level}" for arm in arms for factor, level in arm.levels.items())])
+    known |= dict.fromkeys(arm.name for arm in arms)
+    for name, said in labels.items():
+        if name not in known:
+            raise UserError(f"labels: {name}: no level or arm of this design; {choices(name, known)}")
+        if said != name and said in known:
+            raise UserError(f"labels: {name} is called {said}, and so is another; allowed: names that differ")
 
 
 def _arms(experiment: Experiment) -> tuple[list[Arm], str]:
