@@ -87,6 +87,15 @@ def test_best_is_the_highest_where_higher_is_better_and_what_is_not_finite_diver
     assert not best.unfinished
 
 
+@pytest.mark.parametrize(("value", "is_score"), [(9.9e29, True), (1e30, False), (1.797e308, False), (-1e30, False)])
+@pytest.mark.parametrize("at", ["last", "best", 1])
+def test_what_no_table_may_hold_diverged(value, is_score, at):
+    """MLflow's databases write infinity as the largest number."""
+    run = ToolRun("a", {"arm": "a", "seed": "1"}, ["f1"], lambda _: [(1, value)])
+    found = results_of_runs("x", [run], TableExperiment(metric="f1", at=at).asked)
+    assert scores(found) == {"all": {1: value if is_score else None}}
+
+
 def test_a_run_that_failed_counts_only_where_no_other_finished():
     again = ToolRun("again", {"schedule": "linear", "seed": "1"}, [], lambda _: [], state="FAILED")
     alone = ToolRun("alone", {"schedule": "linear", "seed": "9"}, [], lambda _: [], state="KILLED")
@@ -327,6 +336,23 @@ def test_event_files_of_tensorboard_are_read(tmp_path):
 
 
 @tensorboard_only
+@pytest.mark.parametrize("stray", [False, True])
+def test_events_beside_the_folders_of_runs_hide_none_of_these(tmp_path, stray):
+    from tensorboard.summary import Writer
+
+    folders = [f"linear/seed{seed}" for seed in NOISE] + ["linear"] * stray
+    for folder in folders:
+        writer = Writer(str(tmp_path / "runs" / folder))
+        writer.add_scalar("val/loss", 1.0, 4)
+        writer.close()
+    found = tool_runs(str(tmp_path / "runs"))
+    assert sorted(Path(run.where).relative_to(tmp_path / "runs").as_posix() for run in found) == sorted(folders)
+    if stray:
+        with pytest.raises(UserError, match="linear: seed=nothing"):
+            results_in(str(tmp_path / "runs"), TableExperiment(metric="val/loss", better="lower"))
+
+
+@tensorboard_only
 def test_hyperparameters_and_parts_of_a_run_are_read(tmp_path):
     """PyTorch keeps hyperparameters in a folder below the run's; Keras the parts of a run in folders of their own."""
     with warnings.catch_warnings():
@@ -348,6 +374,21 @@ def test_hyperparameters_and_parts_of_a_run_are_read(tmp_path):
     assert all(set(run.metrics) >= {"val/loss", "hparam/acc"} and run.words["lr"] == "0.1" for run in every)
     parts = tool_runs(str(tmp_path / "keras"))
     assert len(parts) == 4
+    # What a run's own curve says of a metric stands above its best value among the hyperparameters.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        writer = SummaryWriter(str(tmp_path / "torch" / "version_0"))
+        writer.add_hparams({"schedule": "linear", "seed": 1, "lr": 0.1}, {"val/loss": 0.01}, run_name="best")
+        writer.close()
+    (one,) = (run for run in tool_runs(str(tmp_path / "torch")) if run.where.endswith("version_0"))
+    assert one.points("val/loss") == [(4, pytest.approx(loss("linear", 1)))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        writer = SummaryWriter(str(tmp_path / "torch" / "version_0"))
+        writer.add_hparams({"schedule": "linear", "seed": 7}, {"val/loss": 0.01}, run_name="other")
+        writer.close()
+    with pytest.raises(UserError, match=r"seed=1 and seed=7 in other; allowed: one run in a folder"):
+        tool_runs(str(tmp_path / "torch"))
     assert all(set(run.metrics) == {"train/epoch_loss", "validation/epoch_loss"} for run in parts)
 
 

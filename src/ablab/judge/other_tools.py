@@ -142,11 +142,17 @@ def _tensorboard(place: str) -> list[ToolRun]:
     folders = sorted({path.parent for path in top.rglob(EVENTS)})
     parts: dict[Path, list[Path]] = defaultdict(list)
     for folder in folders:
-        above = [one for one in folder.parents if one in folders and one != top]
+        above = [one for one in folder.parents if one in folders and one != top and not _adds_seed(one, folder, top)]
         is_part = folder.name.lower() in SPLITS and folder != top
         parts[above[-1] if above else folder.parent if is_part else folder].append(folder)
     runs = [_tensorboard_run(top, folder, own) for folder, own in parts.items()]
     return sorted(runs, key=lambda run: run.began or 0)
+
+
+def _adds_seed(above: Path, folder: Path, top: Path) -> bool:
+    """Return whether the path of a folder has a seed that the one above it lacks: it is a run, and no part of one."""
+    short, long = (words_of_path(path.relative_to(top).parts) for path in (above, folder))
+    return "seed" in long and "seed" not in short
 
 
 def _tensorboard_run(top: Path, folder: Path, parts: Sequence[Path]) -> ToolRun:
@@ -156,10 +162,14 @@ def _tensorboard_run(top: Path, folder: Path, parts: Sequence[Path]) -> ToolRun:
     for part in parts:
         events = _events_in(part)
         told = dict(_hyperparameters(events))
+        for name in sorted(told.keys() & words.keys()):
+            if told[name] != words[name]:
+                both = f"{name}={words[name]} and {name}={told[name]}"
+                raise UserError(f"{folder}: {both} in {part.name}; allowed: one run in a folder")
         words |= told
-        # PyTorch writes hyperparameters, with the final metrics, into a folder of their own.
+        # PyTorch writes hyperparameters, with a metric's final or best value, into a folder of their own.
         prefix = "" if part == folder or told else f"{part.relative_to(folder).as_posix()}/"
-        points |= {f"{prefix}{tag}": values for tag, values in _scalars(events)}
+        points = {f"{prefix}{tag}": values for tag, values in _scalars(events)} | points
         with suppress(ValueError):  # of a file without events
             times.append(events.FirstEventTimestamp())
     named = words_of_path(folder.relative_to(top).parts or (top.resolve().name,))

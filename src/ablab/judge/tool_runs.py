@@ -11,6 +11,7 @@ from pydantic import Field
 from ablab.errors import UserError, choices
 from ablab.judge.results_table import Results, RunScores, named, results_of_scores, seed_in
 from ablab.judge.table_metrics import TableMetric, about_metric
+from ablab.tasks.score import LARGEST_SCORE
 
 Points = Sequence[tuple[int, float]]
 """Step and value of a metric, in the order of the steps; some may not be finite."""
@@ -201,14 +202,17 @@ def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:
 
 
 def _score(run: ToolRun, metric: str, asked: ToolQuery) -> float:
-    """Return the value that counts; one that is not finite where training went astray."""
-    points = run.points(metric)
+    """Return the value that counts; nan where training went astray, or ended beyond what a table may hold.
+
+    MLflow's databases write infinity as the largest number there is.
+    """
+    points = [(step, value if abs(value) < LARGEST_SCORE else math.nan) for step, value in run.points(metric)]
     if not points:
         return math.nan
     if asked.at == "last":
         return points[-1][1]
     if asked.at == "best":
-        finite = [value for _, value in points if math.isfinite(value)]
+        finite = [value for _, value in points if not math.isnan(value)]
         about = about_metric(metric, asked.declared.get(metric), run.lower.get(metric))
         return (min if about.lower_is_better else max)(finite, default=math.nan)
     there = [value for step, value in points if step == asked.at]
@@ -219,7 +223,7 @@ def _score(run: ToolRun, metric: str, asked: ToolQuery) -> float:
 
 
 def _run_scores(run: ToolRun, own: Mapping[str, float]) -> RunScores:
-    scores = RunScores(has_diverged=not all(map(math.isfinite, own.values())))
+    scores = RunScores(has_diverged=any(map(math.isnan, own.values())))
     for metric, value in () if scores.has_diverged else own.items():
         items = run.items(metric)
         is_their_mean = bool(items) and math.isclose(math.fsum(items.values()) / len(items), value, abs_tol=1e-9)
