@@ -180,6 +180,11 @@ def test_shares_of_failures_have_no_mean():
         ({"arm": "norm=pre,drop=off", "baseline": "before"}, {}, "that is its baseline too"),
         ({"arm": "on"}, {"within": "nrm"}, "within=nrm: no such factor; allowed: drop, norm; did you mean norm?"),
         ({"arm": "on"}, {"within": "norm", "factors": {"norm": ["pre", "post"]}}, "it is the only factor"),
+        (
+            {"arm": "post"},
+            {"within": "layerdrop", "factors": {"norm": ["pre", "post"], "layerdrop": [0]}},
+            "within=layerdrop: it has one level, 0; allowed: a factor of several",
+        ),
         ({"arm": "on"}, {"within": "drop", "design": "zip"}, "within=drop: drop=on has no baseline"),
         ({"arm": "scalenorm", "baseline": "before"}, {"within": "drop"}, "claims.baseline=before: allowed beside arm="),
         ({"effect": "a"}, {"factors": {}, "design": "arms", "arms": {"a": [], "b": []}}, "the arms have no factors"),

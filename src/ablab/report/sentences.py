@@ -59,7 +59,8 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         said.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
     seeds = {frozenset(run.seed for run in arm.finished) for arm in selection.arms if not arm.diverged}
     if len(seeds) > 1 and selection.looks is None:
-        said.append("arms have different seeds; differences are taken over the seeds that both have")
+        averages = ", and averages over those that all have" if selection.within is not None else ""
+        said.append(f"arms have different seeds; differences are taken over the seeds that both have{averages}")
     if selection.where(lambda run: run.record is not None and run.record.config.get("smoke") is True):
         said.append("smoke runs: every stage ran, but on a sliver of data, so that the scores mean nothing")
     said += _unread(selection)

@@ -132,6 +132,8 @@ def grid_of(arms: Sequence[Arm], baseline: str, within: str | None) -> Grid:
         if within not in grid.usual:
             known = choices(within, list(grid.usual)) if grid.usual else "design=arms has none"
             raise UserError(f"within={within}: no such factor; {known}")
+        if len(levels := grid.levels_of(within)) < 2:
+            raise UserError(f"within={within}: it has one level, {levels[0]}; allowed: a factor of several")
         if grid.others(within) == []:
             raise UserError(f"within={within}: it is the only factor; allowed beside another one, which to compare")
         for arm in arms:
