@@ -3,7 +3,9 @@
 import json
 import math
 import os
+import shutil
 import tarfile
+import time
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +96,23 @@ def test_what_no_table_may_hold_diverged(value, is_score, at):
     run = ToolRun("a", {"arm": "a", "seed": "1"}, ["f1"], lambda _: [(1, value)])
     found = results_of_runs("x", [run], TableExperiment(metric="f1", at=at).asked)
     assert scores(found) == {"all": {1: value if is_score else None}}
+
+
+def test_runs_that_ended_at_different_steps_are_said_to_have():
+    late = ToolRun("late", {"schedule": "linear", "seed": "9"}, ["val_loss"], lambda _: [(1, 2.0), (5, 1.0)])
+    said = "the last values of val_loss are of different steps, 4 to 5; at: <step> says one"
+    assert said in results_of_runs("mlruns", runs(late), asked(arm=["schedule"])).notes
+    assert said not in results_of_runs("mlruns", runs(), asked(arm=["schedule"])).notes
+    assert said not in results_of_runs("mlruns", runs(late), asked(arm=["schedule"], at=1)).notes
+
+
+@pytest.mark.parametrize(("state", "is_open"), [("FINISHED", False), ("RUNNING", True), ("FAILED", True)])
+def test_while_a_run_has_not_finished_there_is_no_verdict(monkeypatch, state, is_open):
+    """Those that are left may be the ones that went well."""
+    more = ToolRun("more", {"schedule": "linear", "seed": "9"}, ["val_loss"], lambda _: [(4, 1.8)], state=state)
+    monkeypatch.setattr("ablab.judge.selection_of_table.tool_runs", lambda place: runs(more))
+    judged = ablab.judge("mlruns", "val_loss", better="lower", baseline="schedule=cosine", arm=["schedule"])
+    assert {one.outcome == "provisional" for one in judged.verdicts} == {is_open}
 
 
 def test_a_run_that_failed_counts_only_where_no_other_finished():
@@ -217,6 +236,41 @@ def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
     assert "metric: missing, and" in err
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("versions", 2, "sums, version 2, samples 20"),
+        ("n-samples", {"original": 40, "effective": 40}, "sums, version Yaml, samples 40"),
+    ],
+)
+def test_scores_of_another_version_or_number_of_samples_are_not_compared(lm_eval, tmp_path, key, value, said):
+    """Without samples beside them, the results alone tell what they are of."""
+    place = shutil.copytree(lm_eval, tmp_path / "lm_eval")
+    for path in place.glob("*/*/*/*.json*"):
+        if path.name.startswith("samples_"):
+            path.unlink()
+        elif "large" in path.parts:
+            path.write_text(json.dumps({**json.loads(path.read_text()), key: {"sums": value}}))
+    found = results_in(str(place), TableExperiment(metric="sums/acc"))
+    assert (found.corpora["large"], found.corpora["small"]) == (said, "sums, version Yaml, samples 20")
+    judged = ablab.judge(place, "sums/acc", baseline="small")
+    assert "corpora differ between large and small" in str(judged.verdicts[0].reason)
+    (path,) = place.glob("large/seed1/*/results_*.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: {"sums": 3}}))
+    with pytest.raises(UserError, match=r"measured on sums, .* and other runs of large on sums, .*; allowed: the same"):
+        results_in(str(place), TableExperiment(metric="sums/acc"))
+
+
+def test_arms_of_other_prompts_are_compared_and_it_is_said(lm_eval, tmp_path):
+    place = shutil.copytree(lm_eval, tmp_path / "lm_eval")
+    for path in place.glob("large/*/*/results_*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "n-shot": {"sums": 5}}))
+    found = results_in(str(place), TableExperiment(metric="sums/acc"))
+    assert [note for note in found.notes if note.startswith("the examples")] == [
+        "the examples in prompts differ: 5 in large; 0 in small"
+    ]
+
+
 def test_other_items_in_one_run_are_refused(lm_eval, tmp_path):
     with tarfile.open(LM_EVAL) as archive:
         unpack(archive, tmp_path)
@@ -333,6 +387,21 @@ def test_event_files_of_tensorboard_are_read(tmp_path):
     assert scores(found)["cosine"] == {seed: pytest.approx(loss("cosine", seed, 2)) for seed in NOISE}
     judged = ablab.judge(tmp_path / "runs", "val/loss", better="lower", baseline="linear", at="best")
     assert [one.arm for one in judged.verdicts] == ["cosine", "constant"]
+
+
+@tensorboard_only
+def test_a_run_that_begins_again_counts_as_it_went_on(tmp_path):
+    """As in TensorBoard, what the first attempt wrote beyond the step that comes again is gone."""
+    from tensorboard.summary import Writer
+
+    for values in ([(0, 9.0), (5, 8.5), (9, 8.1)], [(3, 3.0), (5, 1.0)]):
+        writer = Writer(str(tmp_path / "runs" / "a" / "seed1"))
+        for step, value in values:
+            writer.add_scalar("val/loss", value, step)
+        writer.close()
+        time.sleep(1.1)  # files are named by the second
+    (run,) = tool_runs(str(tmp_path / "runs"))
+    assert run.points("val/loss") == [(0, 9.0), (3, 3.0), (5, 1.0)]
 
 
 @tensorboard_only

@@ -198,8 +198,13 @@ def _scalars(events: Any) -> Iterator[tuple[str, Points]]:
     from tensorboard.util.tensor_util import make_ndarray
 
     for tag in events.PluginTagToContent("scalars") if "scalars" in events.ActivePlugins() else ():
-        values = [(one.step, float(make_ndarray(one.tensor_proto).item())) for one in events.Tensors(tag)]
-        yield tag, sorted(values, key=lambda point: point[0])
+        points: list[tuple[int, float]] = []
+        for one in sorted(events.Tensors(tag), key=lambda one: one.wall_time):
+            # A step that comes again resumes or restarts the run: what was beyond it counts no more.
+            while points and points[-1][0] > one.step:
+                points.pop()
+            points.append((one.step, float(make_ndarray(one.tensor_proto).item())))
+        yield tag, points
 
 
 def _hyperparameters(events: Any) -> Iterator[tuple[str, str]]:
@@ -249,6 +254,8 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
     values: dict[str, float] = {}
     lower: dict[str, bool] = {}
     places: dict[str, tuple[Path, str, str, str]] = {}
+    corpora: dict[str, str] = {}
+    shots: dict[str, str] = {}
     dates = []
     for path in paths:
         content = _json(path)
@@ -264,6 +271,10 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
                     other = places[name][0].name
                     raise UserError(f"{path}: {other} has {name} too; allowed: one of them in this folder")
                 values[name], places[name] = float(value), (path, task, metric, by)
+                corpora[name], shots[name] = (
+                    _lm_eval_corpus(content, task),
+                    str((content.get("n-shot") or {}).get(task, "")),
+                )
                 if isinstance(higher.get(metric), bool):
                     lower[name] = not higher[metric]
 
@@ -282,7 +293,17 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
         items=samples,
         lower=lower,
         began=min(began, default=None),
+        corpus=lambda name: corpora.get(name, ""),
+        shots=lambda name: shots.get(name, ""),
     )
+
+
+def _lm_eval_corpus(content: Mapping[str, Any], task: str) -> str:
+    """Return the version of a task and how many of its samples were taken, as far as they are told."""
+    version, samples = ((content.get(name) or {}).get(task) for name in ("versions", "n-samples"))
+    taken = samples.get("effective") if isinstance(samples, Mapping) else content.get("config", {}).get("limit")
+    told = [("version", version), ("samples", taken)]
+    return ", ".join([task, *(f"{name} {value}" for name, value in told if value is not None)])
 
 
 def _samples(path: Path, metric: str, by: str) -> Iterator[tuple[str, float]]:

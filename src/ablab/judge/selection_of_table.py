@@ -177,7 +177,12 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         error=experiment.error,
         within=experiment.within,
         baselines=grid.baselines,
-        awaited=[run for arm in of_arms for run in arm.runs if experiment.seeds and not run.has_ended],
+        awaited=[
+            run
+            for arm in of_arms
+            for run in arm.runs
+            if not run.has_ended and (experiment.seeds or (arm.name, run.seed) in results.unfinished)
+        ],
         declared=experiment.metric,
         # Of runs made elsewhere, `norm=pre` need not be what an option of that name is here.
         labels={name: name for arm in arms for name in _written(arm)} | experiment.labels,

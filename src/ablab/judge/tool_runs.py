@@ -33,13 +33,19 @@ def _no_items(metric: str) -> Mapping[str, float]:
     return {}
 
 
+def _not_known(metric: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class ToolRun:
     """A run as another tool keeps it.
 
     `where`: what errors call it. `words`: what it was told, by name. `points`, `items`: of a metric, its values by step
     and by test item. `lower`: whether lower is better, of the metrics of which the tool knows. `state`: FINISHED, or
-    what the tool says instead. `began`: in Unix seconds; None where that is unknown.
+    what the tool says instead. `began`: in Unix seconds; None where that is unknown. `corpus`, `shots`: of a metric,
+    what it was measured on, in words that differ where that differs, and with how many examples in the prompt; empty:
+    nothing is known of it.
     """
 
     where: str
@@ -50,6 +56,8 @@ class ToolRun:
     lower: Mapping[str, bool] = field(default_factory=dict)
     state: str = "FINISHED"
     began: float | None = None
+    corpus: Callable[[str], str] = _not_known
+    shots: Callable[[str], str] = _not_known
 
     @property
     def has_finished(self) -> bool:
@@ -117,15 +125,46 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
     _keep_items_of_all(scores)
     if asked.at == "best":
         notes.append("each run counts with the best of its values; the choice of the best favours what scatters more")
+    finished = {cell: run for cell, run in counted.items() if run.has_finished}
+    notes += _notes(finished, metrics, asked)
     return results_of_scores(
         place,
         metrics,
         scores,
         unfinished={cell: run.so_far for cell, run in counted.items() if not run.has_finished},
         lower={metric: lower for run in runs for metric, lower in run.lower.items()},
+        corpora=_corpora(finished, metrics),
         notes=notes,
         began=min((run.began for run in counted.values() if run.began is not None), default=None),
     )
+
+
+Cell = tuple[str, int]
+"""Arm and seed."""
+
+
+def _corpora(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> dict[str, str]:
+    """Return what each arm was measured on. Raises UserError where that differs within an arm."""
+    found: dict[str, str] = {}
+    for (arm, _), run in runs.items():
+        corpus = "; ".join(filter(None, dict.fromkeys(map(run.corpus, metrics))))
+        if corpus and (other := found.setdefault(arm, corpus)) != corpus:
+            raise UserError(f"{run.where}: measured on {corpus}, and other runs of {arm} on {other}; allowed: the same")
+    return found
+
+
+def _notes(runs: Mapping[Cell, ToolRun], metrics: Sequence[str], asked: ToolQuery) -> Iterator[str]:
+    """Yield what differs between runs that are compared, and is no word of theirs."""
+    for metric in metrics if asked.at == "last" else ():
+        ends = {points[-1][0] for run in runs.values() if metric in run.metrics and (points := run.points(metric))}
+        if len(ends) > 1:
+            yield f"the last values of {metric} are of different steps, {min(ends)} to {max(ends)}; at: <step> says one"
+    shots: dict[str, dict[str, None]] = {}
+    for (arm, _), run in runs.items():
+        shots.setdefault(", ".join(filter(None, dict.fromkeys(map(run.shots, metrics)))), {})[arm] = None
+    if len(shots) > 1:
+        each = (f"{number or 'unknown'} in {', '.join(arms)}" for number, arms in shots.items())
+        yield f"the examples in prompts differ: {'; '.join(each)}"
 
 
 def _names(runs: Sequence[ToolRun]) -> list[str]:
