@@ -110,6 +110,7 @@ def test_the_column_has_the_figures_of_the_wide_tables(document):
 def test_numbers_have_real_minus_signs_and_names_keep_their_hyphens():
     assert escaped("-0.31 [-0.86, +0.57]") == "$-$0.31 [$-$0.86, +0.57]"
     assert escaped("OPUS-100, de-en, 10-20, a -b") == "OPUS-100, de-en, 10-20, a -b"
+    assert escaped("--lr") == "-{}-lr", "two hyphens would be a dash"
     assert breakable("layerdrop=0.1,norm=pre") == r"layerdrop=\allowbreak{}0.1,\allowbreak{}norm=\allowbreak{}pre"
 
 
@@ -125,11 +126,14 @@ def test_it_says_what_markdown_says_and_no_table_is_longer_than_a_page(document)
 
 
 def test_names_in_any_script_stay_apart_and_need_no_fonts(document):
-    arms = [document.arms[0].model_copy(update={"name": name}) for name in ("norm=中", "norm=日", "[base]", "Опыт")]
+    arms = [
+        document.arms[0].model_copy(update={"name": name}) for name in ("norm=中", "norm=日", "[base]", "Опыт", "😀")
+    ]
     written = latex(document.model_copy(update={"arms": arms, "claims": [], "differences": []}))
     assert written.isascii()
     assert "norm=(U+4E2D)" in written
     assert "norm=(U+65E5)" in written
+    assert "(U+1F600)" in written
     assert "CYR" not in written
     # An opening bracket after a rule or the end of a row would be its option.
     assert not re.search(r"(\\\\|\\midrule|\\item) *\n? *[\[*]", written)

@@ -4,11 +4,14 @@ import csv
 from math import inf
 
 import pytest
+from markdown_it import MarkdownIt
 
 from ablab.judge.document import Document, WorthLine
 from ablab.report.columns import ReportTable
 from ablab.report.tables import tables, worth_table
-from ablab.report.text import comma_separated
+from ablab.report.text import comma_separated, escaped
+
+RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 @pytest.mark.parametrize(
@@ -97,3 +100,28 @@ def test_what_has_no_end_is_infinite(changed, cells, reported):
     found = dict(row)
     names = {"factor": "times the baseline's compute", "low": "95 % interval low", "high": "95 % interval high"}
     assert {key: found.get(name) for key, name in names.items()} == cells
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "&amp; &lt;",
+        "&#42;",
+        "<",
+        "a<b>c",
+        "a~~b~~",
+        "~x~",
+        "_em_ *star* `code`",
+        "a_b_c",
+        "[l](x)",
+        "[1]",
+        "a|b",
+        "c\\*d",
+        "e\\f",
+    ],
+)
+def test_markdown_shows_a_name_as_it_is(name):
+    """By the renderer that GitHub's rules are written for, with tables and strikethrough."""
+    (row,) = [token for token in RENDERER.parse(f"| a |\n| --- |\n| {escaped(name)} |") if token.content][1:]
+    assert {each.type for each in row.children} <= {"text", "text_special"}
+    assert "".join(each.content for each in row.children) == name

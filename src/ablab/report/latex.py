@@ -299,11 +299,17 @@ LONG = 12
 def escaped(text: str) -> str:
     """Escape any text for any LaTeX engine; a hyphen before a number becomes a minus sign.
 
-    Letters that the usual fonts lack become their code points, so that the document compiles and names stay distinct.
+    Letters that the usual fonts lack, and signs without a command, become their code points, so that the document
+    compiles and names stay distinct.
     """
-    printable = "".join(f"(U+{ord(one):04X})" if _is_foreign(one) else one for one in text)
+    printable = "".join(_code_point(one) if _is_foreign(one) else one for one in text)
     found: str = _encoder().unicode_to_latex(printable)
-    return re.sub(r"(?<![\w.\-)\]}])-(?=\d)", "$-$", found)
+    signed = re.sub(r"(?<![\w.\-)\]}])-(?=\d)", "$-$", found)
+    return re.sub("-(?=-)", "-{}", signed)  # two are no dash
+
+
+def _code_point(character: str) -> str:
+    return f"(U+{ord(character):04X})"
 
 
 def breakable(text: str) -> str:
@@ -331,4 +337,4 @@ def _is_foreign(character: str) -> bool:
 def _encoder() -> Any:
     from pylatexenc.latexencode import UnicodeToLatexEncoder
 
-    return UnicodeToLatexEncoder(unknown_char_policy="replace", unknown_char_warning=False)
+    return UnicodeToLatexEncoder(unknown_char_policy=_code_point, unknown_char_warning=False)

@@ -119,6 +119,12 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence
     return ["| " + " | ".join(map(escaped, row)) + " |" for row in (columns, marks, *rows)]
 
 
+MARKUP = re.compile(
+    r"([|*`]|<(?=[a-zA-Z/!])|&(?=#?\w+;)|~(?=~)|(?<=~)~|(?<!\w)_|_(?!\w)|\[(?=[^\[\]]*\]\()|\\(?=[!-/:-@\[-`{-~]))"
+)
+"""Among them `_` at the edge of a word, `[` of a link, and a backslash before punctuation."""
+
+
 def escaped(text: str) -> str:
     """Escape characters that Markdown would read as markup."""
-    return re.sub(r"([|*`]|<(?=[a-zA-Z/!]))", r"\\\1", text)
+    return MARKUP.sub(r"\\\1", text)
