@@ -71,7 +71,7 @@ def test_a_run_that_diverged_leaves_ranks_at_the_last_look(ended):
 def test_a_study_that_ends_before_the_first_look_has_tested_nothing(ended):
     for claim in judge(replace(ended.up_to(2), ended="runs were given up")):
         assert claim.outcome == "not testable"
-        assert claim.reason == "the first look comes at 3 seeds that both arms have, not 2"
+        assert claim.reason == "the first look comes at 3 seeds that both arms have without a gap, not 2"
 
 
 def test_the_path_of_looks_names_its_axes_and_marks_intervals_that_go_beyond(ended):

@@ -133,7 +133,7 @@ def _csv(path: Path) -> Sheet:
 def _json_lines(path: Path) -> Sheet:
     rows, number = [], 1
     try:
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
             if line.strip():
                 rows.append(Row(f"{path}:{number}", json.loads(line)))
     except (OSError, ValueError, RecursionError) as error:

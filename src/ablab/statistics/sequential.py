@@ -154,7 +154,7 @@ def _follow(claim: Watched, boundary: Boundary, claims: int) -> Followed:
     looks, there = boundary.looks, min(claim.seeds, boundary.looks.last)
     seen: list[Look] = []
     found: Paired | Failures | NotTestable = _Waiting(
-        f"the first look comes at {looks.first} seeds that both arms have, not {there}"
+        f"the first look comes at {looks.first} seeds that both arms have without a gap, not {there}"
     )
     for seeds in range(looks.first, there + 1):
         found = _looked_at(claim.at(seeds), looks)
