@@ -261,6 +261,16 @@ def test_scores_of_another_version_or_number_of_samples_are_not_compared(lm_eval
         results_in(str(place), TableExperiment(metric="sums/acc"))
 
 
+def test_a_metric_that_some_runs_lack_keeps_no_other_from_being_compared(lm_eval, tmp_path):
+    place = shutil.copytree(lm_eval, tmp_path / "lm_eval")
+    for path in place.glob("large/*/*/results_*.json"):
+        told = json.loads(path.read_text())
+        told["results"]["more"] = {"acc,none": 0.5}
+        path.write_text(json.dumps(told))
+    found = results_in(str(place), TableExperiment(metric="sums/acc", metrics={"more/acc": {}}))
+    assert set(found.corpora.values()) == {"sums, version Yaml, samples 20"}
+
+
 def test_arms_of_other_prompts_are_compared_and_it_is_said(lm_eval, tmp_path):
     place = shutil.copytree(lm_eval, tmp_path / "lm_eval")
     for path in place.glob("large/*/*/results_*.json"):

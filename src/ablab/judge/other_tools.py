@@ -301,7 +301,7 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
 def _lm_eval_corpus(content: Mapping[str, Any], task: str) -> str:
     """Return the version of a task and how many of its samples were taken, as far as they are told."""
     version, samples = ((content.get(name) or {}).get(task) for name in ("versions", "n-samples"))
-    taken = samples.get("effective") if isinstance(samples, Mapping) else content.get("config", {}).get("limit")
+    taken = samples.get("effective") if isinstance(samples, Mapping) else (content.get("config") or {}).get("limit")
     told = [("version", version), ("samples", taken)]
     return ", ".join([task, *(f"{name} {value}" for name, value in told if value is not None)])
 

@@ -144,10 +144,11 @@ Cell = tuple[str, int]
 
 
 def _corpora(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> dict[str, str]:
-    """Return what each arm was measured on. Raises UserError where that differs within an arm."""
+    """Return what each arm was measured on, of the metrics that all runs have. UserError where an arm has several."""
     found: dict[str, str] = {}
+    shared = [metric for metric in metrics if all(metric in run.metrics for run in runs.values())]
     for (arm, _), run in runs.items():
-        corpus = "; ".join(filter(None, dict.fromkeys(map(run.corpus, metrics))))
+        corpus = "; ".join(filter(None, dict.fromkeys(map(run.corpus, shared))))
         if corpus and (other := found.setdefault(arm, corpus)) != corpus:
             raise UserError(f"{run.where}: measured on {corpus}, and other runs of {arm} on {other}; allowed: the same")
     return found
