@@ -338,6 +338,15 @@ def test_an_accuracy_that_is_a_share_is_not_called_percent(tmp_path, scale, abou
     assert (data["unit"], data["digits"], data["higher_is_better"]) == (unit, 2 if scale == 100 else 3, True)
 
 
+@pytest.mark.parametrize(("scale", "about", "digits"), [(1, None, 2), (0.01, None, 4), (0.01, 3, 3)])
+def test_a_known_score_has_the_digits_that_show_its_noise(tmp_path, scale, about, digits):
+    """Such as BLEU as a share."""
+    rows = [f"{arm},{seed},test_bleu,{scale * (30 + seed / 5)}" for arm in ("a", "b") for seed in (1, 2, 3)]
+    said = None if about is None else f"metrics: {{test_bleu: {{digits: {about}}}}}\n"
+    data, _, _ = reported_from(table(tmp_path, rows, about=said))
+    assert data["digits"] == digits
+
+
 def test_arms_from_elsewhere_have_no_labels_of_options_here(tmp_path):
     """`norm=pre` of another program need not be a PreNorm."""
     rows = [

@@ -60,11 +60,13 @@ def measure_of(name: str, declared: TableMetric | None, results: Results) -> Mea
         values = None if run.given is None else run.given.items.get(name)
         return None if values is None else np.stack([values, np.ones_like(values)], axis=1)
 
+    said = None if declared is None else declared.digits
+    digits = max(about.digits or 0, _digits(name, arms)) if said is None else said
     has_items = any(given and name in given.items for runs in results.runs.values() for given in runs.values())
     return Measure(
         about.title or name,
         about.unit,
-        _digits(name, arms) if about.digits is None else about.digits,
+        digits,
         not about.lower_is_better,
         None,
         score,
