@@ -135,13 +135,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
-    if FAILURES in results.metrics:
-        raise UserError(
-            f"metric {FAILURES}: that is the share of runs that diverge; allowed: another name in the table"
-        )
-    for name in (metric, *experiment.metrics):
-        if name not in results.metrics:
-            raise UserError(f"metric={name}: the table has none; {choices(name, results.metrics)}")
+    _check_metrics((metric, *experiment.metrics), results)
     arms = [Arm(name, (), levels) for name, levels in _levels(list(results.runs)).items()]
     check_labels(experiment.labels, arms)
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
@@ -177,12 +171,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         error=experiment.error,
         within=experiment.within,
         baselines=grid.baselines,
-        awaited=[
-            run
-            for arm in of_arms
-            for run in arm.runs
-            if not run.has_ended and (experiment.seeds or (arm.name, run.seed) in results.unfinished)
-        ],
+        awaited=list(_awaited(of_arms, results, experiment)),
         declared=experiment.metric,
         # Of runs made elsewhere, `norm=pre` need not be what an option of that name is here.
         labels={name: name for arm in arms for name in _written(arm)} | experiment.labels,
@@ -191,6 +180,28 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         flaws=flaws,
         stamp=None if what is None or registrations is None else registrations.stamp,
     )
+
+
+def _check_metrics(asked: Sequence[str], results: Results) -> None:
+    """Raise UserError for a metric that the table lacks, and for one that cannot be told from the share of failures."""
+    if FAILURES in results.metrics:
+        raise UserError(
+            f"metric {FAILURES}: that is the share of runs that diverge; allowed: another name in the table"
+        )
+    for name in asked:
+        if name not in results.metrics:
+            raise UserError(f"metric={name}: the table has none; {choices(name, results.metrics)}")
+
+
+def _awaited(arms: Sequence[ArmRuns], results: Results, experiment: TableExperiment) -> Iterator[ArmRun]:
+    """Yield the runs that the file names and the table lacks, and those that a tool began and that did not finish.
+
+    Of a run that failed nobody knows what it would have come to: those that are left may be the ones that went well.
+    """
+    for arm in arms:
+        for run in arm.runs:
+            if not run.has_ended and (experiment.seeds or (arm.name, run.seed) in results.unfinished):
+                yield run
 
 
 def _left_out(results: Results, experiment: TableExperiment) -> Iterator[str]:
