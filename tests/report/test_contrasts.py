@@ -113,12 +113,12 @@ def test_one_cell_that_proves_nothing_takes_its_contrasts_with_it(selection):
     assert lines[2].outcome == "supported"
 
 
-def of_compute(selection):
+def of_compute(selection, weights=(0.07, -0.16)):
     """The selection with one claim, about the first arms at three lengths, weighed as a claim about a factor is."""
     baseline, *others = CELLS
     parts = [
         ContrastTerm(arm=arm, baseline=baseline, weight=weight, is_of_length=True)
-        for arm, weight in zip(others, (1.0, 0.07, -0.16), strict=True)
+        for arm, weight in zip(others, (1.0, *weights), strict=True)
     ]
     claim = selection.claims[0].model_copy(
         update={"baseline": f"{baseline} with 1.2 times its compute", "parts": parts}
@@ -136,6 +136,15 @@ def test_what_so_much_compute_gives_asks_for_no_convergence_but_for_whole_traini
     assert "under-trained" in judge(changed(selection, moving, *CELLS))[0].reason
     (stopped,) = judge(changed(asked, stopped_by_the_clock, CELLS[2]))
     assert "training ended by the clock" in stopped.reason
+
+
+@pytest.mark.parametrize(
+    ("weights", "is_told"), [((0, -1), True), ((-1, 0), True), ((0, -1.01), False), ((-2.3, 0), False)]
+)
+def test_a_claim_beyond_the_trained_lengths_that_was_registered_is_not_testable(selection, weights, is_told):
+    (line,) = judge(of_compute(selection, weights))
+    assert (line.outcome != "not testable") is is_told
+    assert is_told or line.reason.startswith("the baseline was trained at half and at twice its length")
 
 
 def test_a_claim_about_compute_cannot_be_read_as_differences_of_others(selection):

@@ -40,6 +40,8 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
         return reason
     if not claim.parts:
         return evidence(arms[claim.arm], arms[claim.baseline], measure, claim.margin)
+    if any(part.is_of_length and part.weight < -1 for part in claim.parts):  # of claims registered until November 2026
+        return NotTestable("the baseline was trained at half and at twice its length, and says nothing of others")
     refusals = [next(_refusals(parts, arms, measure, claim.margin), None) for parts in readings(claim.parts)]
     if None not in refusals:
         return NotTestable(refusals[0])
