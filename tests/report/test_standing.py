@@ -45,5 +45,5 @@ def test_claims_within_a_margin_have_their_own_way_to_go(look, changed, step):
 def test_the_table_has_what_the_looks_have():
     _, row, _ = claims_table([followed((0.2, 1.0), (0.4, 0.6), interval=None)])
     assert row.startswith("norm=scalenorm against norm=pre in test BLEU  open ")
-    for part in ("  4 of 8  ", "  +0.40 BLEU  ", "  [-0.20, +1.00]  ", "  50 %"):
+    for part in ("  4 of 8  ", "  +0.40 BLEU  ", "  [-0.20, +1.00] at 95 %  ", "  50 %"):
         assert part in row

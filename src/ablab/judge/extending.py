@@ -118,6 +118,7 @@ def _row(line: ClaimLine) -> list[str]:
     if not about.looks:
         return [claim, line.outcome if line.reason is None else line.reason, "", "", "", "", ""]
     last = about.looks[-1]
+    interval = last.interval if line.interval is None else line.interval
     states = {"settled": line.outcome, "spent": "not settled", "hopeless": "no point in going on"}
     return [
         claim,
@@ -125,7 +126,7 @@ def _row(line: ClaimLine) -> list[str]:
         path(line),
         f"{last.n} of {about.last}",
         f"{signed(last.difference, line.digits)} {line.unit}".rstrip(),
-        interval_text(last.interval if line.interval is None else line.interval, line.digits),
+        f"{interval_text(interval, line.digits)} at {100 * interval.level:.4g} %",
         "" if about.chance is None else percent(about.chance),
     ]
 
