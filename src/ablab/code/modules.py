@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -25,9 +25,9 @@ class Module:
     name: str
     names: Mapping[str, Targets]
     definitions: Mapping[str, list[ast.stmt]]
-    effects: list[ast.stmt] = field(default_factory=list)
-    body: Sequence[ast.stmt] = ()
-    bound: Mapping[str, Targets] = field(default_factory=dict)
+    effects: list[ast.stmt]
+    body: Sequence[ast.stmt]
+    bound: Mapping[str, Targets]
 
     @cached_property
     def acting(self) -> list[str]:
