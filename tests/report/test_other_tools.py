@@ -449,7 +449,14 @@ def test_hyperparameters_and_parts_of_a_run_are_read(tmp_path):
                 writer.close()
     found = results_in(str(tmp_path / "torch"), TableExperiment(metric="val/loss", better="lower"))
     assert scores(found)["schedule=cosine"] == {seed: pytest.approx(loss("cosine", seed)) for seed in (1, 2)}
+    # The folder of hyperparameters may have any name, one with the seed among them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        writer = SummaryWriter(str(tmp_path / "torch" / "version_3"))
+        writer.add_hparams({"schedule": "cosine", "seed": 2, "lr": 0.1}, {"hparam/acc": 0.5}, run_name="seed=2")
+        writer.close()
     every = tool_runs(str(tmp_path / "torch"))
+    assert len(every) == 4
     assert all(set(run.metrics) >= {"val/loss", "hparam/acc"} and run.words["lr"] == "0.1" for run in every)
     parts = tool_runs(str(tmp_path / "keras"))
     assert len(parts) == 4

@@ -142,17 +142,17 @@ def _tensorboard(place: str) -> list[ToolRun]:
     folders = sorted({path.parent for path in top.rglob(EVENTS)})
     parts: dict[Path, list[Path]] = defaultdict(list)
     for folder in folders:
-        above = [one for one in folder.parents if one in folders and one != top and not _adds_seed(one, folder, top)]
+        above = [one for one in folder.parents if one in folders and one != top and not _holds_runs(one, folders, top)]
         is_part = folder.name.lower() in SPLITS and folder != top
         parts[above[-1] if above else folder.parent if is_part else folder].append(folder)
     runs = [_tensorboard_run(top, folder, own) for folder, own in parts.items()]
     return sorted(runs, key=lambda run: run.began or 0)
 
 
-def _adds_seed(above: Path, folder: Path, top: Path) -> bool:
-    """Return whether the path of a folder has a seed that the one above it lacks: it is a run, and no part of one."""
-    short, long = (words_of_path(path.relative_to(top).parts) for path in (above, folder))
-    return "seed" in long and "seed" not in short
+def _holds_runs(above: Path, folders: Sequence[Path], top: Path) -> bool:
+    """Return whether the folders below one are of several seeds, by their paths: runs, and no parts of one."""
+    paths = (folder.relative_to(top).parts for folder in folders if above in folder.parents)
+    return len({words_of_path(parts).get("seed") for parts in paths} - {None}) > 1
 
 
 def _tensorboard_run(top: Path, folder: Path, parts: Sequence[Path]) -> ToolRun:
@@ -293,8 +293,8 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
         items=samples,
         lower=lower,
         began=min(began, default=None),
-        corpus=lambda name: corpora.get(name, ""),
-        shots=lambda name: shots.get(name, ""),
+        corpora=corpora,
+        shots=shots,
     )
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -33,19 +34,14 @@ def _no_items(metric: str) -> Mapping[str, float]:
     return {}
 
 
-def _not_known(metric: str) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class ToolRun:
     """A run as another tool keeps it.
 
     `where`: what errors call it. `words`: what it was told, by name. `points`, `items`: of a metric, its values by step
     and by test item. `lower`: whether lower is better, of the metrics of which the tool knows. `state`: FINISHED, or
-    what the tool says instead. `began`: in Unix seconds; None where that is unknown. `corpus`, `shots`: of a metric,
-    what it was measured on, in words that differ where that differs, and with how many examples in the prompt; empty:
-    nothing is known of it.
+    what the tool says instead. `began`: in Unix seconds; None where that is unknown. `corpora`, `shots`: by
+    metric, what it was measured on, in words that differ where that differs, and the examples in the prompt; as known.
     """
 
     where: str
@@ -56,8 +52,8 @@ class ToolRun:
     lower: Mapping[str, bool] = field(default_factory=dict)
     state: str = "FINISHED"
     began: float | None = None
-    corpus: Callable[[str], str] = _not_known
-    shots: Callable[[str], str] = _not_known
+    corpora: Mapping[str, str] = field(default_factory=dict)
+    shots: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_finished(self) -> bool:
@@ -107,7 +103,8 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
     chosen, notes = arm_words(place, [run.words for run in runs], seed, asked.arm)
     arms = {id(run): named(_arm(run, chosen, bool(asked.arm)), "arm", run.where) for run in runs}
     scores: dict[str, dict[int, RunScores]] = {arm: {} for arm in arms.values()}
-    counted: dict[tuple[str, int], ToolRun] = {}
+    counted: dict[Cell, ToolRun] = {}
+    steps: dict[str, set[int]] = {}
     for run in sorted(runs, key=lambda run: not run.has_finished):  # what failed counts where nothing else finished
         arm, number = arms[id(run)], seed_in(run.words.get(seed, "nothing"), run.where)
         if (other := counted.get((arm, number))) is not None:
@@ -117,16 +114,22 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
                 f"{run.where}: {arm}, seed {number} is also {other.where}; allowed: one run of each arm and seed, such "
                 "as with where: {<word>: <level>} in the file of claims"
             )
-        own = {metric: _score(run, metric, asked) for metric in metrics if metric in run.metrics}
+        points = {metric: _point(run, metric, asked) for metric in metrics if metric in run.metrics}
+        own = {metric: value for metric, (_, value) in points.items()}
         if run.has_finished and not own:
             raise UserError(f"{run.where}: has no {' and no '.join(metrics)}; {choices(metrics[0], run.metrics)}")
         counted[arm, number] = run
+        for metric, (step, value) in points.items() if run.has_finished else ():
+            if not math.isnan(value):
+                steps.setdefault(metric, set()).add(step)
         scores[arm][number] = _run_scores(run, own if run.has_finished else {})
     _keep_items_of_all(scores)
     if asked.at == "best":
         notes.append("each run counts with the best of its values; the choice of the best favours what scatters more")
     finished = {cell: run for cell, run in counted.items() if run.has_finished}
-    notes += _notes(finished, metrics, asked)
+    if asked.at == "last":
+        notes += _of_steps(steps)
+    notes += _of_shots(finished, metrics)
     return results_of_scores(
         place,
         metrics,
@@ -148,21 +151,26 @@ def _corpora(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> dict[str, 
     found: dict[str, str] = {}
     shared = [metric for metric in metrics if all(metric in run.metrics for run in runs.values())]
     for (arm, _), run in runs.items():
-        corpus = "; ".join(filter(None, dict.fromkeys(map(run.corpus, shared))))
+        corpus = "; ".join(filter(None, dict.fromkeys(run.corpora.get(metric) for metric in shared)))
         if corpus and (other := found.setdefault(arm, corpus)) != corpus:
             raise UserError(f"{run.where}: measured on {corpus}, and other runs of {arm} on {other}; allowed: the same")
     return found
 
 
-def _notes(runs: Mapping[Cell, ToolRun], metrics: Sequence[str], asked: ToolQuery) -> Iterator[str]:
-    """Yield what differs between runs that are compared, and is no word of theirs."""
-    for metric in metrics if asked.at == "last" else ():
-        ends = {points[-1][0] for run in runs.values() if metric in run.metrics and (points := run.points(metric))}
+def _of_steps(steps: Mapping[str, set[int]]) -> Iterator[str]:
+    """Yield a note on each metric whose last values are of different steps."""
+    for metric, ends in steps.items():
         if len(ends) > 1:
             yield f"the last values of {metric} are of different steps, {min(ends)} to {max(ends)}; at: <step> says one"
+
+
+def _of_shots(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> Iterator[str]:
+    """Yield a note where arms had different numbers of examples in their prompts."""
     shots: dict[str, dict[str, None]] = {}
     for (arm, _), run in runs.items():
-        shots.setdefault(", ".join(filter(None, dict.fromkeys(map(run.shots, metrics)))), {})[arm] = None
+        shots.setdefault(", ".join(filter(None, dict.fromkeys(run.shots.get(metric) for metric in metrics))), {})[
+            arm
+        ] = None
     if len(shots) > 1:
         each = (f"{number or 'unknown'} in {', '.join(arms)}" for number, arms in shots.items())
         yield f"the examples in prompts differ: {'; '.join(each)}"
@@ -241,21 +249,21 @@ def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:
     return ",".join(f"{word}={run.words.get(word, ABSENT)}" for word in words) or "all"
 
 
-def _score(run: ToolRun, metric: str, asked: ToolQuery) -> float:
-    """Return the value that counts; nan where training went astray, or ended beyond what a table may hold.
+def _point(run: ToolRun, metric: str, asked: ToolQuery) -> tuple[int, float]:
+    """Return the step and value that count; nan where training went astray, or ended beyond what a table may hold.
 
     MLflow's databases write infinity as the largest number there is.
     """
     points = [(step, value if abs(value) < LARGEST_SCORE else math.nan) for step, value in run.points(metric)]
     if not points:
-        return math.nan
+        return 0, math.nan
     if asked.at == "last":
-        return points[-1][1]
+        return points[-1]
     if asked.at == "best":
-        finite = [value for _, value in points if not math.isnan(value)]
+        finite = [point for point in points if not math.isnan(point[1])]
         about = about_metric(metric, asked.declared.get(metric), run.lower.get(metric))
-        return (min if about.lower_is_better else max)(finite, default=math.nan)
-    there = [value for step, value in points if step == asked.at]
+        return (min if about.lower_is_better else max)(finite, key=itemgetter(1), default=(0, math.nan))
+    there = [point for point in points if point[0] == asked.at]
     if not there:
         near = min((step for step, _ in points), key=lambda step: abs(step - int(asked.at)))
         raise UserError(f"{run.where}: {metric} has no value at step {asked.at}; the nearest step is {near}")
