@@ -31,7 +31,7 @@ def _in_order(validations: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 def _rectangular(rows: list[list[int]]) -> list[list[int]]:
-    if len({len(row) for row in rows}) > 1:
+    if len(set(map(len, rows))) > 1:
         raise ValueError("rows must be equally long")
     return rows
 
