@@ -157,6 +157,7 @@ INDIFFERENT = [
     "decoding.max_extra_tokens=9",
     "decoding.engine=ctranslate2",
     "decoding.engine=ctranslate2 decoding.quantization=int8",
+    "decoding.precision=bf16",
     "data.hard_vocab_limit=false",
     "data.test_pairs=9",
     "data.test_size=99",

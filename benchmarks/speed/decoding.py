@@ -5,8 +5,8 @@
 
 The model is a finished run's of the race's own size (see benchmarks/speed/task.py; without run= the line that trains
 one is printed). CTranslate2 and JoeyNMT get the same weights. CTranslate2 stops and ranks as ablab does, and runs in
-each layout of threads, in single precision and in int8. Loading is not counted. `before=FOLDER`: another checkout of
-ablab takes part.
+each layout of threads, in single precision and in int8. ablab translates in bfloat16, too, where the processor has it.
+Loading is not counted. `before=FOLDER`: another checkout of ablab takes part.
 """
 
 import json
@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ablab.code.machine import fast_bfloat16
 from ablab.store.finished import find_run
 from ablab.store.run_folder import SELECTED, RunFolder
 from ablab.text import aligned
@@ -67,6 +68,8 @@ def _racers(field: Field, folder: RunFolder, peers: list[str], before: str) -> d
 
     exported = CACHE / "ctranslate2" / folder.run_id
     racers: dict[str, Any] = {"ablab": partial(ablab, "ablab")}
+    if fast_bfloat16():
+        racers["ablab, bf16"] = partial(ablab, "ablab", "decoding.precision=bf16")
     if before:
         racers["ablab before"] = partial(ablab, "ablab", of=before)
     if "ctranslate2" in peers:

@@ -27,7 +27,7 @@ from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.model.tokens import BOS, PAD
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.models import load_model
-from ablab.transformer.translation.evaluate import build_search
+from ablab.transformer.translation.evaluate import build_engine, build_search
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 
@@ -44,10 +44,11 @@ def main() -> None:
     search = build_search(config)
     model, tokenizers = load_model(of_run(folder, record), torch.device("cpu"))
     if backend == "ablab":
-        translator = Translator(model, tokenizers)
+        engine = build_engine(config).at_work(Translator(model, tokenizers))
 
         def translate(some: Sequence[str]) -> list[str]:
-            return translator.best(translator.encode(some), search)
+            with engine as translator:
+                return translator.best(translator.encode(some), search)
     else:
         kind, _, workers = backend.partition(":")
         translate = _ctranslate2(exported / kind, int(workers), tokenizers, search)

@@ -47,7 +47,7 @@ RUNTIME = {
 }
 EVALUATION = {
     *(f"decoding.{name}" for name in ("beam_size", "length_penalty", "n_best", "max_extra_tokens")),
-    *("decoding.engine", "decoding.quantization"),
+    *("decoding.engine", "decoding.precision", "decoding.quantization"),
     *(f"pruning.{name}" for name in ("kind", "what", "curves", "depths", "heads", "seed")),
     *(f"pruning.{name}" for name in ("exhaustive", "beam", "budget", "finalists", "together")),
 }

@@ -74,6 +74,11 @@ class Decoding(Group):
     n_best: Count
     max_extra_tokens: WholeNumber | None
     engine: Annotated[Literal["own", "ctranslate2"], Formerly("own")]
+    precision: Annotated[
+        Literal["fp32", "bf16"],
+        Formerly("fp32"),
+        ReadIf(("engine",), lambda engine: engine == "own", "decoding.engine=own"),
+    ]
     quantization: Annotated[
         Literal["float32", "int8"],
         Formerly("float32"),

@@ -1,5 +1,6 @@
 """Models made of the parts of another, and what an encoder that several of them have makes of each batch."""
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -26,6 +27,14 @@ class Twin(Transformer):
             model.output_bias,
         )
         self.train(model.training)
+
+
+def in_bfloat16(model: Transformer) -> Transformer:
+    """Return a copy whose weights are in bfloat16, and so are the vectors that it passes on.
+
+    Sums within norms, softmax and the angles of rotary positions stay in single precision at least, as in training.
+    """
+    return copy.deepcopy(Twin(model)).to(torch.bfloat16)
 
 
 class Encodings:

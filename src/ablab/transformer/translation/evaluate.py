@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
+from ablab.code.machine import fast_bfloat16
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
 from ablab.store.shared import StoredText, keep_text
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
@@ -16,6 +17,7 @@ from ablab.transformer.data.keys import has_both_sides
 from ablab.transformer.data.overlap import Overlap
 from ablab.transformer.data.prepared import Prepared, characters, unknown_nats
 from ablab.transformer.data.scoring import Scoring, looks_tokenised, score
+from ablab.transformer.decoding.encodings import in_bfloat16
 from ablab.transformer.decoding.speed import Timing, translations_timed
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.export.translator import CTranslate2Engine
@@ -45,7 +47,7 @@ class Engine(Protocol):
 
 
 class OwnEngine:
-    """ablab's own search."""
+    """ablab's own search, in single precision."""
 
     @property
     def signature(self) -> dict[str, str]:
@@ -58,6 +60,24 @@ class OwnEngine:
         return translations_timed([each.model for each in translators], src, search, budget)
 
 
+class BFloat16Engine(OwnEngine):
+    """ablab's own search, of models in bfloat16; scores of words are summed in single precision."""
+
+    @property
+    def signature(self) -> dict[str, str]:
+        return {"engine": "own bf16"}
+
+    def at_work(self, translator: Translator) -> AbstractContextManager[Translator]:
+        return nullcontext(_in_bfloat16(translator))
+
+    def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
+        return super().timed([_in_bfloat16(each) for each in translators], src, search, budget)
+
+
+def _in_bfloat16(translator: Translator) -> Translator:
+    return Translator(in_bfloat16(translator.model), (translator.source, translator.target))
+
+
 ENGINES: Mapping[str, Callable[[Any], Engine]] = {"ctranslate2": CTranslate2Engine}
 """Engines other than ours, by decoding.engine: each is made from decoding.quantization."""
 
@@ -65,7 +85,9 @@ ENGINES: Mapping[str, Callable[[Any], Engine]] = {"ctranslate2": CTranslate2Engi
 def build_engine(config: TranslationConfig) -> Engine:
     """Build what translates the test set."""
     decoding = config.decoding
-    return OwnEngine() if decoding.engine == "own" else ENGINES[decoding.engine](decoding.quantization)
+    if decoding.engine == "own":
+        return BFloat16Engine() if decoding.precision == "bf16" else OwnEngine()
+    return ENGINES[decoding.engine](decoding.quantization)
 
 
 class Evaluator:
@@ -82,6 +104,8 @@ class Evaluator:
         self.text = keep_text(planned.outputs, self.name, StoredText(self.sources, self.references))
         self.search: DecodingConfig = build_search(config)
         self.engine = build_engine(config)
+        if config.decoding.precision == "bf16" and config.trainer.accelerator == "cpu" and fast_bfloat16() is False:
+            callbacks.on_message("decoding.precision=bf16: this processor emulates bfloat16, far slower than fp32")
         self.overlap = self._overlap(pairs)
         if looks_tokenised(self.references):
             callbacks.on_message(
