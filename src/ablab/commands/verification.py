@@ -98,7 +98,8 @@ def _is_of_texts(folder: RunFolder) -> bool:
 def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
     chains = {store: Chain.of(store) for store in {run.folder.outputs for run in runs}}
     for store in (store for store, chain in chains.items() if not chain.digests):
-        console.say(f"{store} has no register: what was entered there cannot be compared")
+        where = "The store" if len(chains) == 1 else str(store)
+        console.say(f"{where} has no register: what was entered there cannot be compared")
     verified = []
     with console.counting_bar("checking digests", len(runs)) as bar:
         for run in runs:

@@ -15,12 +15,13 @@ from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
-from ablab.store.pack import unpack
+from ablab.store.pack import PackIndex, unpack
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp, held_stamps
 from ablab.study.definition import define
 from ablab.study.loop import ledger_of
+from ablab.study.study_file import kept
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import how_many
 from ablab.tracking.console import Console
@@ -101,21 +102,58 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
         index, chain = unpack(path, folder), Chain.of(folder)
         console.say(f"{path}: {index.name}, packed {index.made}, {how_many(len(index.files), 'file')} as packed")
         cut = [] if chain.stamp == index.stamp else [f"{REGISTER}: its end is not the one that was packed"]
-        studies = _studies(folder)
+        studies = _of_archive(folder, index, chain)
         is_packed = any(file.startswith(f"{CLAIMS}/") for file in index.files)  # not by archives of before
+        runs, unreadable = _ended(folder, index)
         faults = [
-            *(*cut, *broken(chain, studies), *gone_of(chain, studies, index.runs)),
+            *(*cut, *broken(chain, studies), *gone_of(chain, studies, [run.run_id for run in runs]), *unreadable),
             *(broken_claims(chain, folder) if is_packed else ()),
+            *_edited(studies, folder),
         ]
+        try:
+            notes = departures_of_archive(folder, chain, runs)
+        except UserError as error:
+            notes, faults = [], [*faults, _within(folder, error)]
         for fault in faults:
             console.say(fault)
         if any(file.startswith("reports/") for file in index.files):
             console.say("The report in it is not verified; unpack the archive, and make it again from the runs")
-        runs = [RunFolder(folder / "runs" / run) for run in index.runs]
-        found = [FinishedRun(run, record) for run in runs if (record := run.record()) is not None]
-        verified = verify_runs(found, console)
-        told = Verified(runs=verified, faults=faults, notes=departures_of_archive(folder, chain, found))
+        told = Verified(runs=verify_runs(runs, console), faults=faults, notes=notes)
         return _with_register(told, Reported(chain, studies, set(index.runs)), stamps, console)
+
+
+def _of_archive(folder: Path, index: PackIndex, chain: Chain) -> list[Path]:
+    """Return the folders of its studies, and of its own study if that was registered, even where it is gone."""
+    own = folder / "studies" / index.name
+    return sorted({*_studies(folder), *([own] if chain.of_study(own.name, "registered") else ())})
+
+
+def _ended(folder: Path, index: PackIndex) -> tuple[list[FinishedRun], list[str]]:
+    """Return the runs of an archive, and what is wrong with those that cannot be read or are not there."""
+    found, faults = list[FinishedRun](), list[str]()
+    for run in (RunFolder(folder / "runs" / each) for each in index.runs):
+        try:
+            if (record := run.record()) is None:
+                faults.append(f"runs/{run.run_id}: it has no record, and is among the packed runs")
+            elif run.recipe():
+                found.append(FinishedRun(run, record))
+        except UserError as error:
+            faults.append(_within(folder, error))
+    return found, faults
+
+
+def _within(folder: Path, error: UserError) -> str:
+    """Return an error about a file of an unpacked archive, without the folder, which is gone when it is read."""
+    return str(error).replace(f"{folder}/", "")
+
+
+def _edited(studies: Sequence[Path], folder: Path) -> Iterator[str]:
+    """Yield the files of studies that are not what was registered."""
+    for study in studies:
+        try:
+            kept(study)
+        except UserError as error:
+            yield _within(folder, error)
 
 
 def _register(store: Path, stamps: Sequence[HeldStamp], console: Console) -> Verified:

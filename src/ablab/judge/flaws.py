@@ -7,6 +7,7 @@ as exploratory, and stands at the top of the report.
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json
@@ -15,7 +16,7 @@ from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
-from ablab.store.pack import unpacked
+from ablab.store.pack import PackIndex, unpacked
 from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, file_digest, waiting_for
 from ablab.store.run_folder import RunFolder
 
@@ -84,11 +85,15 @@ def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
             "the register is broken, since lines do not follow those before them, of which some were changed, moved, "
             f"removed or put in: {named(chain.broken)}"
         )
-    for study in studies if chain.digests else ():
+    for study in studies:
+        if not chain.digests:
+            if any("content" in entry for entry in _rows(study / "registered.json")):  # later than registers
+                yield f"the register is gone, in which {study.name} was registered"
+            continue
         # Of another study than its own, which lists its runs, an archive has the claims alone.
-        index = None if (study / "runs.json").exists() else unpacked(study.parents[1])
+        index = unpacked(study.parents[1])
         for what in OF_STUDIES:
-            if index is None or not index.lacks(_place(study, what)):
+            if index is None or _is_own(study, index) or not index.lacks(_place(study, what)):
                 yield from _of_file(chain, study, what)
 
 
@@ -102,13 +107,33 @@ def broken_claims(chain: Chain, store: Path) -> Iterator[str]:
                 yield f"{entry.path} is not what was entered: it was edited"
 
 
+def _is_own(study: Path, index: PackIndex) -> bool:
+    """Return whether an archive is of this study, and not only of runs that it claimed something about."""
+    return study.name == index.name or (study / "runs.json").exists()
+
+
 def gone_of(chain: Chain, studies: Iterable[Path], there: Container[str]) -> Iterator[str]:
-    """Yield the runs that studies list and that had ended, by the register, where they are not there any more."""
-    lists = [path for study in studies if (path := study / "runs.json").exists()]
-    listed = dict.fromkeys(row["run_id"] for path in lists for row in read_json(path))
+    """Yield the runs that studies list or were last registered with, and that had ended, by the register, where they
+    are not there any more.
+    """
+    listed = dict[str, None]()
+    for study in studies:
+        listed |= dict.fromkeys(str(row.get("run_id")) for row in _rows(study / "runs.json"))
+        index, known = unpacked(study.parents[1]), _rows(study / "registered.json")
+        if known and (index is None or _is_own(study, index)):
+            listed |= dict.fromkeys(known[-1].get("planned", ()))
     ended = {run for run, history in chain.histories.items() if history.has_ended}
     if gone := [run for run in listed if run in ended and run not in there]:
         yield f"{GONE}: {named(gone)}"
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a study's file, as far as it can be read: its digest shows what became of it."""
+    try:
+        found = read_json(path)
+    except (OSError, UserError):
+        return []
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
 def _stamps(report: Path) -> list[str]:
@@ -139,7 +164,7 @@ def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
         yield f"{path.name} is gone, and {was}{when}"
     elif _is_another(path, digest):
         yield f"{path.name} is not what was entered: it was edited"
-    elif what != LOOP and path.exists() and (there := len(read_json(path))) < len(entries):
+    elif what != LOOP and path.exists() and (there := len(_rows(path))) < len(entries):
         yield f"{path.name} was made anew: {was}{when}, and {there} of {len(entries)} entries are left"
 
 

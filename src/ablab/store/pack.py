@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import lzma
 import os
+import stat
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
 from ablab.errors import UserError, reason
 from ablab.files import sha256
@@ -55,15 +58,26 @@ class Contents(BaseModel):
         return self.text or not any(fnmatch(place, shown) for shown in TEXT)
 
 
+OneLine = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
+"""Text that cannot pass for a line of what verifies it."""
+
+
 class PackIndex(Contents):
     """What an archive holds. `stamp`: the end of the register. `files`: SHA-256 of each."""
 
     pack: Literal[1] = 1
-    name: str
-    made: str
+    name: OneLine
+    made: OneLine
     stamp: str | None
-    runs: Sequence[str]
+    runs: Sequence[Annotated[str, StringConstraints(pattern=r"^r[0-9a-f]+$")]]
     files: dict[str, str]
+
+    @field_validator("runs")
+    @classmethod
+    def _each_once(cls, runs: Sequence[str]) -> Sequence[str]:
+        if len(set(runs)) != len(runs):
+            raise ValueError("a run is listed twice")
+        return runs
 
     def lacks(self, file: str) -> bool:
         """Return whether archives like this leave the file out, so that it is not missed."""
@@ -144,6 +158,13 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
+DAMAGED = (
+    *(OSError, EOFError, KeyError, NotImplementedError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, ValidationError),
+)
+"""What the libraries raise for an archive that is damaged, or was made by another program."""
+
+
 def unpack(path: Path, folder: Path) -> PackIndex:
     """Unpack an archive that may come from anyone into an empty folder; UserError names the first file that is wrong.
 
@@ -154,6 +175,8 @@ def unpack(path: Path, folder: Path) -> PackIndex:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = {info.filename: info for info in archive.infolist()}
+            if len(infos) != len(archive.infolist()):
+                raise UserError(f"{path}: not an archive of ablab pack (it has two entries of one name)")
             if sum(info.file_size for info in infos.values()) > LARGEST * path.stat().st_size:
                 raise UserError(f"{path}: not an archive of ablab pack (it says that it unpacks to far more)")
             index = PackIndex.model_validate_json(archive.read(INDEX))
@@ -162,7 +185,7 @@ def unpack(path: Path, folder: Path) -> PackIndex:
             for place, digest in index.files.items():
                 _unpack(archive, infos[place], folder, digest, path)
             (folder / INDEX).write_bytes(archive.read(INDEX))
-    except (OSError, zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as error:
+    except DAMAGED as error:
         told = reason(error) if isinstance(error, ValidationError) else str(error)
         raise UserError(f"{path}: not an archive of ablab pack ({told})") from None
     return index
@@ -172,6 +195,8 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
     place = PurePosixPath(info.filename)
     if place.is_absolute() or ".." in place.parts or "\\" in info.filename or info.is_dir():
         raise UserError(f"{path}: {info.filename} would lie outside of it")
+    if stat.S_ISLNK(info.external_attr >> 16):
+        raise UserError(f"{path}: {info.filename} is a link; allowed: files")
     content = archive.read(info)
     if hashlib.sha256(content).hexdigest() != digest:
         raise UserError(f"{path}: {info.filename} is not what was packed")

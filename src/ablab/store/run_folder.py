@@ -219,7 +219,7 @@ class RunFolder:
     def evaluation(self, evaluation_id: str) -> Evaluation | None:
         """Return an earlier evaluation, or None."""
         path = self.path / "evaluations" / f"{evaluation_id}.json"
-        return _read(path, Evaluation) if path.exists() else None
+        return _evaluation(path) if path.exists() else None
 
     def hypotheses(self, evaluation_id: str) -> list[str]:
         """Return an evaluation's translations, one per sentence; an empty list if the file is gone."""
@@ -244,7 +244,7 @@ class RunFolder:
 
     def evaluations(self) -> list[Evaluation]:
         """Return all evaluations, oldest first."""
-        found = [_read(path, Evaluation) for path in (self.path / "evaluations").glob("*.json")]
+        found = [_evaluation(path) for path in (self.path / "evaluations").glob("*.json")]
         return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
 
     def latest_evaluation(self) -> Evaluation | None:
@@ -253,7 +253,7 @@ class RunFolder:
         A pruning curve leaves many more, which take a second to read in a large store: their beginnings show them.
         """
         paths = (self.path / "evaluations").glob("*.json")
-        found = [_read(path, Evaluation) for path in paths if not is_of_pruned(path)]
+        found = [_evaluation(path) for path in paths if not is_of_pruned(path)]
         whole = [one for one in found if "kept" not in one.settings]
         return max(whole, key=lambda one: (one.ended, one.evaluation_id), default=None)
 
@@ -276,11 +276,11 @@ class RunFolder:
     def curve(self, curve_id: str) -> Curve | None:
         """Return an earlier pruning curve, or None."""
         path = self.path / "curves" / f"{curve_id}.json"
-        return _read(path, Curve) if path.exists() else None
+        return _curve(path) if path.exists() else None
 
     def curves(self) -> list[Curve]:
         """Return all pruning curves, oldest first."""
-        found = [_read(path, Curve) for path in (self.path / "curves").glob("*.json")]
+        found = [_curve(path) for path in (self.path / "curves").glob("*.json")]
         return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
 
     def write_curve(self, curve: Curve) -> None:
@@ -304,6 +304,24 @@ class RunFolder:
         move(self.path, moved)
         Register(self.outputs).append("set aside", run=self.run_id)
         return moved
+
+
+def _evaluation(path: Path) -> Evaluation:
+    evaluation = _read(path, Evaluation)
+    _check_named(path, evaluation.evaluation_id)
+    return evaluation
+
+
+def _curve(path: Path) -> Curve:
+    curve = _read(path, Curve)
+    _check_named(path, curve.curve_id)
+    return curve
+
+
+def _check_named(path: Path, inner: str) -> None:
+    """Raise UserError for a file that is named otherwise: the register would be asked about the one that it names."""
+    if inner != path.stem:
+        raise UserError(f"{path}: says that it is {inner}: it was edited, or copied from that")
 
 
 def _read(path: Path, kind: type[AnyStrict]) -> AnyStrict:

@@ -1,0 +1,193 @@
+"""Archives and stores that were forged with care: what was removed is missed, and nothing outside is read."""
+
+import hashlib
+import json
+import stat
+import zipfile
+
+import pytest
+
+from ablab.commands.cli import main
+from ablab.store.register import REGISTER
+from tests.report.test_tampering import made, place
+
+__all__ = ["made", "place"]  # fixtures
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+@pytest.fixture
+def archive(place, tmp_path, capsys):
+    path = tmp_path / "a.zip"
+    assert main(["pack", *place.words, f"to={path}", "text=false"]) == 0
+    capsys.readouterr()
+    return path
+
+
+class Forged:
+    """The files of an archive by name, with an index that fits them when it is written again."""
+
+    def __init__(self, path):
+        self.path = path
+        with zipfile.ZipFile(path) as archive:
+            self.files = {name: archive.read(name) for name in archive.namelist()}
+        self.index = json.loads(self.files.pop("pack.json"))
+        self.run = self.index["runs"][0]
+        self.study = f"studies/{self.index['name']}/"
+
+    def drop(self, beginning):
+        self.files = {name: content for name, content in self.files.items() if not name.startswith(beginning)}
+
+    def write(self, *more):
+        """`more`: entries besides, by their description and content."""
+        self.index["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
+        with zipfile.ZipFile(self.path, "w") as archive:
+            archive.writestr("pack.json", json.dumps(self.index))
+            for name, content in (*self.files.items(), *more):
+                archive.writestr(name, content)
+
+
+def without_files_of_a_run(forged):
+    forged.drop(f"runs/{forged.run}/")
+
+
+def without_a_run(forged):
+    without_files_of_a_run(forged)
+    forged.index["runs"].remove(forged.run)
+    rows = json.loads(forged.files[f"{forged.study}runs.json"])
+    rows = [row for row in rows if row["run_id"] != forged.run]
+    forged.files[f"{forged.study}runs.json"] = json.dumps(rows).encode()
+
+
+def without_a_run_and_the_list(forged):
+    without_a_run(forged)
+    forged.drop(f"{forged.study}runs.json")
+
+
+def without_the_study(forged):
+    forged.drop("studies/")
+
+
+def without_the_register(forged):
+    forged.drop(REGISTER)
+    forged.index["stamp"] = None
+
+
+def with_an_edited_study(forged):
+    (name,) = (name for name in forged.files if name.startswith(forged.study) and name.endswith(".yaml"))
+    forged.files[name] = forged.files[name].replace(b"greater", b"less")
+
+
+def with_a_nested_registration(forged):
+    forged.files[f"{forged.study}registered.json"] = b"[" * 100_000
+
+
+def with_an_empty_record(forged):
+    forged.files[f"runs/{forged.run}/record.json"] = b""
+
+
+FAULTS = {
+    without_files_of_a_run: "runs/RUN: it has no record, and is among the packed runs",
+    without_a_run: "runs that had ended are gone: RUN",
+    without_a_run_and_the_list: "runs that had ended are gone: RUN",
+    without_the_study: "registered.json is gone, and the study was registered on",
+    without_the_register: "the register is gone, in which tried was registered",
+    with_an_edited_study: "tried.yaml: it is not what was registered",
+    with_a_nested_registration: "registered.json is not what was entered: it was edited",
+    with_an_empty_record: "runs/RUN/record.json: cannot be read as Record",
+}
+
+
+@pytest.mark.parametrize("forge", FAULTS, ids=lambda forge: forge.__name__)
+def test_what_was_removed_from_an_archive_is_missed(forge, archive, capsys):
+    forged = Forged(archive)
+    forged.write()
+    assert main(["verify", f"archive={archive}"]) == 0
+    forge(forged)
+    forged.write()
+    capsys.readouterr()
+    assert main(["verify", f"archive={archive}"]) == 1
+    said, err = capsys.readouterr()
+    assert FAULTS[forge].replace("RUN", forged.run) in said
+    assert "Not all of it holds" in said
+    assert "ablab-verify-" not in said + err, "the folder that it was unpacked into is gone by then"
+
+
+def link(path):
+    entry = zipfile.ZipInfo("link")
+    entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return entry, path
+
+
+def test_a_link_is_refused(archive, capsys):
+    forged = Forged(archive)
+    forged.files["link"] = b"/etc/passwd"
+    forged.write()
+    with zipfile.ZipFile(archive) as whole:
+        contents = [(info, whole.read(info)) for info in whole.infolist() if info.filename != "link"]
+    with zipfile.ZipFile(archive, "w") as again:
+        for entry in (*contents, link(b"/etc/passwd")):
+            again.writestr(*entry)
+    assert main(["verify", f"archive={archive}"]) == 2
+    assert "link is a link; allowed: files" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_entries_of_one_name_are_refused(archive, capsys):
+    forged = Forged(archive)
+    forged.write((f"runs/{forged.run}/record.json", b"{}"))
+    assert main(["verify", f"archive={archive}"]) == 2
+    assert "it has two entries of one name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("runs", ["/somewhere/runs/r018547448bb"], "runs"),
+        ("runs", ["../r018547448bb"], "runs"),
+        ("runs", ["r018547448bb", "r018547448bb"], "a run is listed twice"),
+        ("name", "tried\nAll of it holds.", "name"),
+    ],
+)
+def test_an_index_that_leads_out_or_speaks_for_us_is_refused(key, value, reason, archive, capsys):
+    forged = Forged(archive)
+    forged.index[key] = value
+    forged.write()
+    assert main(["verify", f"archive={archive}"]) == 2
+    said, err = capsys.readouterr()
+    assert "not an archive of ablab pack" in err
+    assert reason in err
+    assert not said
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_damaged_archive_is_one_line(method, archive, capsys):
+    """Every byte of the first file's compressed content, one after another."""
+    forged = Forged(archive)
+    with zipfile.ZipFile(archive, "w", method) as whole:
+        whole.writestr("pack.json", json.dumps(forged.index))
+    written = archive.read_bytes()
+    begin = 30 + len("pack.json")
+    for at in range(begin, begin + 60, 3):
+        archive.write_bytes(written[:at] + bytes([written[at] ^ 0xFF]) + written[at + 1 :])
+        assert main(["verify", f"archive={archive}"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: {archive}: ")
+
+
+@pytest.mark.parametrize("kind", ["evaluations", "curves"])
+def test_a_file_that_passes_itself_off_as_another_is_no_result(kind, place, capsys):
+    """The register would be asked about the other, which nobody has edited."""
+    planned = place.study.cells[0].planned
+    key, own = {
+        "evaluations": ("evaluation_id", planned.evaluation_id),
+        "curves": ("curve_id", planned.curve_id),
+    }[kind]
+    path = place.folder().path / kind / f"{own}.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, key: "0" * len(own)}))
+    capsys.readouterr()
+    code = main(["report", *place.words])
+    said = "".join(capsys.readouterr())
+    assert f"says that it is {'0' * len(own)}" in said
+    assert code != 0 or "Note:" in said
+    assert main(["verify", *place.words]) != 0
