@@ -358,3 +358,14 @@ def test_levels_that_do_not_fit_are_one_line(folder, edit, said, capsys):
     assert found.startswith("error: ")
     assert found.count("\n") == 1
     assert said in found
+
+
+@pytest.mark.parametrize(("runs", "is_enough"), [(3, False), (4, True)])
+def test_a_floor_that_leaves_no_run_to_compare_is_not_trained(runs, is_enough, folder, capsys):
+    """It takes three runs, and the first look at a proposal takes one."""
+    path = Path("experiments/loop.yaml")
+    path.write_text(path.read_text().replace("runs: 40", f"runs: {runs}"))
+    assert (propose("width=7") == 2) != is_enough
+    refused = "proposal 1, with its floor, needs 4 more runs, and 3 are left; allowed: a larger budget.runs"
+    assert (refused in capsys.readouterr().err) != is_enough
+    assert Path("started.txt").exists() == is_enough

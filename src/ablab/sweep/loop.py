@@ -190,16 +190,15 @@ class Referee:
     def _judged(self, book: Book, proposal: Proposal) -> tuple[Book, Proposal]:
         """Look after each number of seeds until it is decided."""
         loop = self.file.loop
+        there, _ = self._floor_now(book)
+        of_floor = max(0, loop.floor - (0 if there is None else len(there.seeds)))
+        if of_floor:  # a floor with nothing left to compare would be trained for nothing
+            self._check_left(book, of_floor + loop.levels.looks[0], f"proposal {proposal.number}, with its floor,")
         book = self._with_floor(book)
         self.floor_scores(book)  # a floor that diverged is refused before anything is compared with it
         for wanted in loop.levels.looks[len(proposal.looks) :]:
             if wanted > len(proposal.seeds):
-                runs = self.left(book).runs
-                if runs is not None and runs < wanted - len(proposal.seeds):
-                    raise UserError(
-                        f"{self.file.name}: proposal {proposal.number} needs {wanted - len(proposal.seeds)} more runs, "
-                        f"and {max(0, runs)} are left; allowed: a larger budget.runs"
-                    )
+                self._check_left(book, wanted - len(proposal.seeds), f"proposal {proposal.number}")
                 drawn = self._drawn(book, wanted - len(proposal.seeds))
                 proposal = proposal.model_copy(update={"seeds": [*proposal.seeds, *drawn]})
                 book = self.ledger.write(book.with_proposal(proposal))
@@ -235,16 +234,13 @@ class Referee:
     def _with_floor(self, book: Book, seeds: int | None = None) -> Book:
         """Return the ledger with a floor of the present stack whose runs have ended and are of the present code."""
         wanted = seeds or self.file.loop.floor
-        here = self._cells(book, book.stack, [0])[0]
-        identity = self._identity(here)
-        floor = self._floor_of(book, identity)
-        why = f"the first of {'the stack' if book.stack else 'the baseline'}"
-        if floor is not None and (other := self._other(book, floor)) is not None:
-            floor, why = None, f"the one before is of {other}"
+        floor, why = self._floor_now(book)
         if floor is None:
+            identity = self._identity(self._cells(book, book.stack, [0])[0])
             floor = Floor(stack=book.stack, identity=identity, seeds=[], at=now(), why=why)
             book = book.model_copy(update={"floors": [*book.floors, floor]})
         if len(floor.seeds) < wanted:
+            self._check_left(book, wanted - len(floor.seeds), "the floor")
             more = self._drawn(book, wanted - len(floor.seeds))
             floor = floor.model_copy(update={"seeds": [*floor.seeds, *more]})
             book = self.ledger.write(book.model_copy(update={"floors": [*book.floors[:-1], floor]}))
@@ -257,6 +253,22 @@ class Referee:
             raise UserError(f"{self.file.name}: a run of the floor failed: {error}") from None
         check_noise(self.file.name, self.floor_scores(book))
         return book
+
+    def _floor_now(self, book: Book) -> tuple[Floor | None, str]:
+        """Return the floor of the present stack, if there is one that still holds, and why there is or has to be."""
+        floor = self._floor_of(book, self._identity(self._cells(book, book.stack, [0])[0]))
+        if floor is not None and (other := self._other(book, floor)) is not None:
+            return None, f"the one before is of {other}"
+        return floor, f"the first of {'the stack' if book.stack else 'the baseline'}"
+
+    def _check_left(self, book: Book, runs: int, of: str) -> None:
+        """Raise UserError, before any of them begins, where the budget has fewer runs left."""
+        left = self.left(book).runs
+        if left is not None and left < runs:
+            raise UserError(
+                f"{self.file.name}: {of} needs {how_many(runs, 'more run')}, and {max(0, left)} are left; allowed: a "
+                "larger budget.runs"
+            )
 
     def _floor_of(self, book: Book, identity: str) -> Floor | None:
         last = book.floors[-1] if book.floors else None
