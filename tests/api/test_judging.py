@@ -119,3 +119,31 @@ def test_what_cannot_be_judged_is_refused_in_a_line(more, why):
         judged(**more)
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("column", ["norm", "bleu_of_mine"])
+def test_columns_that_pandas_numbers_are_judged_too(column):
+    named = {"arm": "norm", "metric": "bleu_of_mine"}
+    asked = {key: "0" if name == column else name for key, name in named.items()}
+    found = judged(pd.DataFrame(RUNS).rename(columns={column: 0}), **asked)
+    assert [one.outcome for one in found.verdicts] == ["supported", "supported"]
+    assert [one.difference for one in found.verdicts] == [one.difference for one in judged().verdicts]
+
+
+def test_seeds_that_pandas_writes_with_points_are_whole_numbers(tmp_path):
+    frame = pd.DataFrame(RUNS).astype({"seed": float})
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    assert "1.0" in (tmp_path / "runs.csv").read_text()
+    assert list(judged(tmp_path / "runs.csv").to_rows()) == list(judged(frame).to_rows()) == list(judged().to_rows())
+
+
+def test_a_half_seed_is_refused(tmp_path):
+    frame = pd.DataFrame(RUNS).assign(seed=lambda rows: rows["seed"] + 0.5)
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    for place in (frame, tmp_path / "runs.csv"):
+        with pytest.raises(UserError, match=r"seed=1\.5: allowed: whole numbers"):
+            judged(place)
+
+
+def test_a_notebook_shows_the_verdicts():
+    assert repr(judged()) == str(judged())

@@ -194,7 +194,7 @@ def test_only_plain_numerals_are_numbers(tmp_path, value):
     assert f"results.csv:{len(rows) + 1}, score: {given}: allowed: a number such as 31.5 or 2e-3" in err
 
 
-@pytest.mark.parametrize("seed", ["1_0", "٣", "３", "-1", "+1", "1.0"])
+@pytest.mark.parametrize("seed", ["1_0", "٣", "３", "-1", "+1", "1.5", ".0"])
 def test_only_plain_numerals_are_seeds(tmp_path, seed):
     rows = [*ROWS[:-1], f"b,{seed},score,1"]
     code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")

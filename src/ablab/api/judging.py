@@ -25,7 +25,7 @@ RESAMPLES = 2000
 """Of the test items, where a frame has them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JudgedFrame:
     """What the runs of a frame show. `document`: the whole report as data."""
 
@@ -60,6 +60,9 @@ class JudgedFrame:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        return self.text  # as a notebook shows it
 
 
 def judge_frame(

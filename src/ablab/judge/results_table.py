@@ -105,9 +105,10 @@ def named(text: str, column: str, where: str) -> str:
 
 
 def seed_in(text: str, where: str) -> int:
-    if re.fullmatch("[0-9]+", text.strip()) is None:
+    found = re.fullmatch(r"([0-9]+)(\.0*)?", text.strip())  # pandas writes a column that has gaps with points
+    if found is None:
         raise UserError(f"{where}: seed={text}: allowed: whole numbers from 0, in the digits 0 to 9")
-    return int(text)
+    return int(found[1])
 
 
 def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:

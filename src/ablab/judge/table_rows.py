@@ -29,7 +29,7 @@ class Sheet(NamedTuple):
     @classmethod
     def of(cls, name: str, rows: Sequence[Row]) -> "Sheet":
         """Make one of rows that need not have the same columns."""
-        return cls(name, list(dict.fromkeys(str(column) for row in rows for column in row.values)), rows)
+        return cls(name, list(dict.fromkeys(column for row in rows for column in row.values)), rows)
 
     def words(self, scores: Collection[str]) -> list[dict[str, str]]:
         """Return what may tell the arms of each row apart: all but its scores, and columns of broken numbers.
@@ -177,4 +177,5 @@ def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
         raise UserError(f"{name}: {type(frame).__name__}; allowed: a frame of pandas or polars, or a list of dicts")
     if not found:
         raise UserError(f"{name}: {NO_ROWS}")
-    return Sheet.of(name, [Row(f"{name}, row {number}", row) for number, row in enumerate(found)])
+    named = [{str(column): value for column, value in row.items()} for row in found]  # pandas numbers unnamed ones
+    return Sheet.of(name, [Row(f"{name}, row {number}", row) for number, row in enumerate(named)])
