@@ -34,6 +34,14 @@ def outputs(tmp_path_factory):
     return found
 
 
+@pytest.mark.parametrize("content", ["[", "[1]", '{"a": 1}'])
+def test_a_study_whose_list_of_runs_is_damaged_has_no_number_of_runs(content, outputs, tmp_path):
+    shutil.copytree(outputs, tmp_path / "copy")
+    (tmp_path / "copy/studies/norms/runs.json").write_text(content)
+    (said,) = board.studies(open_store(tmp_path / "copy"))
+    assert "norms: its runs.json cannot be read" in str(said)
+
+
 @pytest.fixture
 def address(outputs, monkeypatch):
     monkeypatch.setattr(board, "PULSE", 0.3)

@@ -210,6 +210,8 @@ def studies(store: Store) -> list[Any]:
 
 def _study(store: Store, name: str) -> list[Any]:
     planned = store.of_study(name)
+    if not planned:  # none is launched with nothing planned
+        return [f"{name}: its runs.json cannot be read, so that its runs are not known"]
     ended = sum((store.folder(each).path / "record.json").exists() for each in planned)
     of_it = [f"{name}: {ended} of {len(planned)} runs have ended"]
     if not (store.path / "reports" / name / "report.html").exists():
