@@ -8,9 +8,11 @@ they would show the text of the corpora, which are not part of this project.
 """
 
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ablab.config.grammar import spelled
 from ablab.files import read_json, write_text
@@ -65,12 +67,23 @@ def judged(rows: Path, folder: Path) -> Path:
     content = document_of(checked(selection), RESAMPLES).model_dump()
     before = read_json(rows.parent / "report.json")
     # The time of the report, and what is made or left out on the way here.
-    not_compared = {"made", "labels", "differing", "artefacts"}
-    if all(content[key] == before.get(key) for key in content.keys() - not_compared):
-        content["made"] = before["made"]
+    compared = content.keys() - {"made", "labels", "differing", "artefacts"}
+    if all(alike(content[key], before.get(key)) for key in compared):
+        content |= {key: before.get(key) for key in (*compared, "made")}
     selection.folder.mkdir(parents=True)
     write_text(selection.folder / "report.json", json.dumps(content))
     return selection.folder
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Return whether two contents of JSON say the same, but for the last digits: processors sum in other orders."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
 
 
 def every() -> dict[str, Document]:
