@@ -41,7 +41,10 @@ def verify(arguments: Sequence[str]) -> int:
         )
     console = Console(stderr=options.format == "json")
     if options.archive is not None:
-        told = _archive(Path(options.archive), stamps, console)
+        try:
+            told = _archive(Path(options.archive), stamps, console)
+        except RecursionError:
+            raise UserError(f"archive={options.archive}: JSON in it is nested too deeply to be read") from None
     elif given or words:
         told = _selected(options, words, stamps, console)
     else:

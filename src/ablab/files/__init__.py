@@ -58,7 +58,7 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file; UserError if it is not valid JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"{path}: not readable as JSON ({error})") from None
 
 
