@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from shutil import which
 
@@ -82,22 +83,45 @@ def version_of(path: str) -> str | None:
 
 
 def undeclared(command: Sequence[str], inputs: Sequence[str]) -> list[str]:
-    """Return Python files below the working folder that the command's scripts read or import, and no input covers."""
+    """Return the scripts that the command runs, and what they import below the working folder or beside them, as far
+    as no input covers it.
+    """
     covered = {os.path.realpath(path) for name in inputs for path in _files(name)}
-    waiting = [Path(word) for word in command if word.endswith(".py") and Path(word).is_file()]
+    waiting = [*_scripts(command)]
+    known = {os.path.realpath(folder) + os.sep for folder in (Path(), *(path.parent for path in waiting))}
     seen: dict[str, str] = {}
     while waiting:
         path = waiting.pop()
         real = os.path.realpath(path)
-        if real in seen or not real.startswith(os.path.realpath(".") + os.sep):
+        if real in seen or not real.startswith(tuple(known)):
             continue
         seen[real] = os.path.relpath(real)
         waiting += _imported(path)
     return sorted(shown for real, shown in seen.items() if real not in covered)
 
 
+def _scripts(command: Sequence[str]) -> Iterator[Path]:
+    """Yield the words that are scripts, and the module after -m."""
+    for before, word in zip(("", *command), command, strict=False):
+        if before == "-m":
+            module = Path(*word.split("."))
+            yield from (one for one in (module.with_suffix(".py"), module / "__main__.py") if one.is_file())
+        elif _is_script(Path(word)):
+            yield Path(word)
+
+
+def _is_script(path: Path) -> bool:
+    """Return whether a file is of Python, or names its interpreter and lies beside none, as programs of packages do."""
+    try:
+        with path.open("rb") as file:
+            named = file.read(2) == b"#!" and not (path.parent / "python").exists()
+    except OSError:  # a folder, or no file at all
+        return False
+    return named or path.suffix == ".py"
+
+
 def _imported(path: Path) -> Iterator[Path]:
-    """Yield the files beside a script, or in packages there, that it imports."""
+    """Yield the files beside a script or in the working folder, or in packages there, that it imports."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError):
@@ -109,8 +133,9 @@ def _imported(path: Path) -> Iterator[Path]:
             names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
         else:
             continue
-        for name in names:
-            place = Path(*path.parent.parts, *name.split("."))
+        within = {tuple(name.split(".")[:depth]) for name in names for depth in range(1, name.count(".") + 2)}
+        for folder, parts in product((path.parent, Path()), sorted(within)):
+            place = folder.joinpath(*parts)
             yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file())
 
 
