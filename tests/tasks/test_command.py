@@ -172,6 +172,11 @@ def test_a_study_names_it_too_and_sees_that_it_was_edited_between_arms(folder, c
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     assert main(["report", "experiment=lr"]) == 0
     assert unlike in Path("outputs/reports/lr/report.md").read_text()
+    Path("helper.py").write_text(noise + "# edited again\n")
+    assert main(["rm", "where=schedule=linear seed=1"]) == 0
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    assert main(["report", "experiment=lr"]) == 0
+    assert "from 2 versions of helper.py, which is no input" in Path("outputs/reports/lr/report.md").read_text()
 
 
 def test_a_folder_with_the_store_is_the_same_input_after_a_run(folder):

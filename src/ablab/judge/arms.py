@@ -16,7 +16,7 @@ from ablab.judge.document import SetLine
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.lines import ArmLine, RunLine, Span
 from ablab.judge.metrics import Measure, Progress
-from ablab.judge.origins import codes_of, odd, unlike, versions_of
+from ablab.judge.origins import codes_of, odd, unlike, versions_of, versions_of_unnamed
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import share
@@ -145,6 +145,8 @@ def _arm_notes(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> list
     code = versions_of([codes_of(run.record)[-1] for run in arm.runs if run.record])
     if code > 1:
         notes.append(f"from {code} versions of the code")
+    edited = versions_of_unnamed(run.record for run in arm.runs if run.record)
+    notes += [f"from {count} versions of {path}, which is no input" for path, count in edited.items()]
     return notes
 
 

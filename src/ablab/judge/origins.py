@@ -1,6 +1,6 @@
 """Provenance of runs: differences in code, libraries, threads and device between the sides of a comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ablab.code.differences import RecordedCode, comparable, made_by, of_other_version, same_code
@@ -61,6 +61,15 @@ def versions_of(codes: Sequence[RecordedCode]) -> int:
         if all(_differ([each], [other]) for other in found):
             found.append(each)
     return len(found)
+
+
+def versions_of_unnamed(records: Iterable[Record]) -> dict[str, int]:
+    """Return the number of versions of each file that is no input, of those of which these runs had several."""
+    digests: dict[str, set[str]] = {}
+    for record in records:
+        for path, digest in record.provenance.get(UNNAMED, {}).items():
+            digests.setdefault(path, set()).add(digest)
+    return {path: len(found) for path, found in digests.items() if len(found) > 1}
 
 
 def _judge(evaluation: Evaluation | Curve) -> RecordedCode:
