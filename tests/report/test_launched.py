@@ -55,7 +55,7 @@ def test_settings_that_came_later_make_another_study(tmp_path):
     register(define(words))
     code, _, err = typed(*words, "optim.lr=0.002")
     assert code == 2
-    assert err.endswith(f"; launched there was: {' '.join(words)}\n")
+    assert f"; launched there was: {' '.join(words)}; allowed: the settings of then" in err
 
     later = (words[0], "optim.lr=0.002")
     fill(later, {f"layerdrop={v}": 0.3 for v in ("0", "0.1", "0.2", "0.5")}, outputs=tmp_path)

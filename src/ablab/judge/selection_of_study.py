@@ -110,7 +110,8 @@ def check_begun(selection: SelectedArms) -> None:
     """Raise UserError if none of the runs has begun."""
     if not selection.where(lambda run: run.folder.path.exists()):
         first = selection.registered.typed if selection.registered and selection.departed else []
-        launched = f": {selection.departed}; launched there was: {' '.join(first)}" if first else ""
+        allowed = "allowed: the settings of then, or the ids of its runs, which `ablab ls` tells (runs=<id>,<id>)"
+        launched = f": {selection.departed}; launched there was: {' '.join(first)}; {allowed}" if first else ""
         raise UserError(f"{selection.name}: none of its runs has begun in {selection.outputs}{launched}")
 
 
