@@ -149,6 +149,7 @@ def test_two_entries_of_one_name_are_refused(archive, capsys):
         ("runs", ["../r018547448bb"], "runs"),
         ("runs", ["r018547448bb", "r018547448bb"], "a run is listed twice"),
         ("name", "tried\nAll of it holds.", "name"),
+        ("name", "../../tried", "name"),
     ],
 )
 def test_an_index_that_leads_out_or_speaks_for_us_is_refused(key, value, reason, archive, capsys):

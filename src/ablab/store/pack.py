@@ -58,8 +58,8 @@ class Contents(BaseModel):
         return self.text or not any(fnmatch(place, shown) for shown in TEXT)
 
 
-OneLine = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
-"""Text that cannot pass for a line of what verifies it."""
+OneLine = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f\u0085\u2028\u2029]*$")]
+"""Text that cannot pass for a line of what verifies it, and is no path."""
 
 
 class PackIndex(Contents):
