@@ -9,6 +9,7 @@ they would show the text of the corpora, which are not part of this project.
 
 import json
 import math
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -64,7 +65,7 @@ def judged(rows: Path, folder: Path) -> Path:
     name = rows.parent.name
     unpack(rows, folder)
     selection = of_study(define((f"experiment={name}", f"outputs={spelled('outputs', str(folder))}")))
-    content = document_of(checked(selection), RESAMPLES).model_dump()
+    content = portable(document_of(checked(selection), RESAMPLES).model_dump())
     before = read_json(rows.parent / "report.json")
     # The time of the report, and what is made or left out on the way here.
     compared = content.keys() - {"made", "labels", "differing", "artefacts"}
@@ -73,6 +74,15 @@ def judged(rows: Path, folder: Path) -> Path:
     selection.folder.mkdir(parents=True)
     write_text(selection.folder / "report.json", json.dumps(content))
     return selection.folder
+
+
+def portable(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a report whose line of launch names the corpus beside a checkout, wherever it lay."""
+    setup = content["setup"]
+    if setup is None:
+        return content
+    typed = [re.sub(r"^data\.path=/.*/", "data.path=../", word) for word in setup["typed"]]
+    return {**content, "setup": {**setup, "typed": typed}}
 
 
 def alike(one: Any, other: Any) -> bool:
