@@ -36,7 +36,8 @@ RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 def of(folder: Path) -> Document:
     """Return a report without the text of its corpus, with the labels of its experiment and options today."""
-    document = Document.model_validate(read_json(folder / "report.json") | {"differing": [], "artefacts": []})
+    content = portable(read_json(folder / "report.json"))
+    document = Document.model_validate(content | {"differing": [], "artefacts": []})
     given = read(find(folder.name)).labels if is_there(folder.name) else {}
     pairs = [list(pair_of(claim.arm, claim.baseline, given)) for claim in document.claims]
     claims = [one.model_copy(update={"pair": pair}) for one, pair in zip(document.claims, pairs, strict=True)]

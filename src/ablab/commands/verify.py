@@ -136,10 +136,12 @@ def _ended(folder: Path, index: PackIndex) -> tuple[list[FinishedRun], list[str]
     found, faults = list[FinishedRun](), list[str]()
     for run in (RunFolder(folder / "runs" / each) for each in index.runs):
         try:
-            if (record := run.record()) is None:
+            record = run.record()
+            if record is None:
                 faults.append(f"runs/{run.run_id}: it has no record, and is among the packed runs")
-            elif run.recipe():
-                found.append(FinishedRun(run, record))
+                continue
+            run.recipe()  # what follows reads it, too
+            found.append(FinishedRun(run, record))
         except UserError as error:
             faults.append(_within(folder, error))
     return found, faults
