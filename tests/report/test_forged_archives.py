@@ -4,6 +4,7 @@ import hashlib
 import json
 import stat
 import zipfile
+import zlib
 
 import pytest
 
@@ -119,6 +120,14 @@ def link(path):
     entry = zipfile.ZipInfo("link")
     entry.external_attr = (stat.S_IFLNK | 0o777) << 16
     return entry, path
+
+
+def test_lists_of_counts_take_less_than_deflate_makes_of_them(archive):
+    with zipfile.ZipFile(archive) as opened:
+        evaluations = [info for info in opened.infolist() if "/evaluations/" in info.filename]
+        assert evaluations
+        for info in evaluations:
+            assert info.compress_size < len(zlib.compress(opened.read(info), 9))
 
 
 def test_a_link_is_refused(archive, capsys):

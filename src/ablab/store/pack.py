@@ -38,7 +38,7 @@ TEXT = ("corpora/*", "runs/*/evaluations/*.t[sx][tv]", "runs/*/artefacts/*", "re
 REGISTRATIONS = "studies/*/registered.json"
 
 LARGEST = 1100
-"""Bytes that a byte of an archive may stand for: deflate reaches 1,032."""
+"""Bytes that a byte of an archive may stand for: deflate reaches 1,032, and counts by bzip2 about 20."""
 
 
 class Contents(BaseModel):
@@ -135,8 +135,13 @@ def pack(
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
         archive.writestr(README, about)
         for place, file in files.items():
-            archive.write(file, place)
+            archive.write(file, place, compression(place))
     return index
+
+
+def compression(place: str) -> int:
+    """Return how an archive compresses a file: bzip2 takes a third off what deflate makes of lists of counts."""
+    return zipfile.ZIP_BZIP2 if place.endswith(".json") else zipfile.ZIP_DEFLATED
 
 
 def _about(index: PackIndex, left: Collection[str]) -> str:
