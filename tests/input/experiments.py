@@ -29,7 +29,7 @@ MORE: dict[str, Any] = {
     "exclude": [{"norm": "pre", "layerdrop": 0.1}],
     "baseline": {"norm": "pre", "layerdrop": 0, "size": "a"},
     "within": "size",
-    "seeds": {"from": 3, "to": 5, "hours": 1.5},
+    "seeds": {"from": 3, "to": 5, "hours": 1.5, "after": 2},
     "arms": {"one": ["norm=pre"], "two": ["norm=post"]},
     "tune": {"key": "optim.lr", "values": [0.001, 0.01], "seeds": [11]},
     "search": {"space": {"optim.lr": {"low": 0.001, "high": 0.1, "log": True}}, "trials": 3},

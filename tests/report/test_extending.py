@@ -103,6 +103,35 @@ def test_arms_of_open_claims_get_seeds_and_others_none(words):
     assert f"settled by the look at {first.n} of at most 6 seeds" in first.words
 
 
+def test_seeds_that_have_judged_before_are_left_out(words):
+    """Whoever chose a claim by the results of seeds 1 to 6 judges it by others."""
+    line = words(more=", after: 6")
+    code, said = swept(line)
+    assert code == 0
+    study = define(line)
+    found = {arm.name: [cell.seed for cell in study.cells_of(arm.name)] for arm in study.arms}
+    assert 3 <= len(found["layerdrop=0.1"]) < len(found["layerdrop=0"])
+    assert all(list(range(7, 7 + len(own))) == own for own in found.values())
+    first, second = claims_of(of_study(study))
+    assert (first.n, second.n) == (len(found["layerdrop=0.1"]), len(found["layerdrop=0"]))
+    assert (first.outcome, first.followed.state) == ("supported", "settled")
+    assert f"settled by the look at {first.n} of at most 6 seeds" in first.words
+    assert not first.exploratory
+    assert any("more up to 6" in line for line in said), said
+
+
+def test_other_seeds_than_those_registered_are_a_departure(words, tmp_path):
+    line = words()
+    swept(line)
+    path = tmp_path / "seq.yaml"
+    path.write_text(path.read_text().replace("to: 6}", "to: 6, after: 6}"))
+    selection = of_study(define(line))
+    assert selection.departed == "seeds 1 to 6 of the first launch are left out"
+    swept(line)
+    selection = of_study(define(line))
+    assert all(claim.exploratory for claim in judge(selection))
+
+
 @pytest.mark.parametrize(
     ("seeds", "now"),
     [("{from: 3, to: 5}", "after 3 to 5 seeds"), ("[1, 2, 3, 4, 5, 6]", "once")],
@@ -295,6 +324,7 @@ def test_an_extension_that_was_edited_is_said_and_one_that_is_no_extension_refus
         (("{from: 3, to: 6}", "{from: 3, to: 3}"), "seeds.to=3: allowed: "),
         (("{from: 3, to: 6}", "{from: 5, to: 4}"), "allowed: to above from, which is 5"),
         (("{from: 3, to: 6}", "{from: 3}"), "seeds.to: missing"),
+        (("{from: 3, to: 6}", "{from: 3, to: 6, after: -1}"), "seeds.after=-1: allowed: "),
     ],
 )
 def test_what_cannot_be_followed_is_refused(words, tmp_path, change, expected):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import count
+from itertools import takewhile
 from typing import TypeVar
 
 from ablab.judge.contrasts import arms_of, evidence_of
@@ -114,7 +114,8 @@ def _seeds_of(arms: Sequence[ArmRuns]) -> int:
     A look needs all seeds before it: one that still trains must not be left out because others ended sooner.
     """
     ended = [{run.seed for run in arm.runs if run.has_ended} for arm in arms]
-    return next(seed for seed in count() if not all(seed + 1 in seeds for seeds in ended))
+    seeds = sorted({run.seed for arm in arms for run in arm.runs})
+    return sum(1 for _ in takewhile(lambda seed: all(seed in there for there in ended), seeds))
 
 
 def _ended(one: Followed) -> Followed:

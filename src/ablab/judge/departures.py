@@ -109,8 +109,8 @@ def _expected(study: Path, first: Registered) -> Iterator[tuple[str, int]]:
     """Yield arm and seed of each run that was registered: where seeds are added, of those that were so far."""
     added = {arm: seeds for one in extensions(study)[-1:] for arm, seeds in one.seeds.items()}
     for arm in first.conditions:
-        most = None if first.looks is None else added.get(arm, first.looks[0])
-        yield from ((arm, seed) for seed in first.seeds if most is None or seed <= most)
+        count = None if first.looks is None else added.get(arm, first.looks[0])
+        yield from ((arm, seed) for seed in first.seeds[:count])
 
 
 def _given_up(study: Path, closed: Sequence[Closing]) -> set[tuple[str, int]]:

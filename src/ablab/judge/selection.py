@@ -149,7 +149,8 @@ class SelectedArms:
 
     def up_to(self, seeds: int) -> "SelectedArms":
         """Return the selection as it was when no arm had more than so many seeds."""
-        arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed <= seeds]) for arm in self.arms]
+        first = sorted({run.seed for arm in self.arms for run in arm.runs})[:seeds]
+        arms = [ArmRuns(arm.name, [run for run in arm.runs if run.seed in first]) for arm in self.arms]
         return replace(self, arms=arms)
 
     @cached_property

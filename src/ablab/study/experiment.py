@@ -186,11 +186,13 @@ class Tune(Declared):
 class Added(Declared):
     """Seeds 1, 2, 3 and so on: `from` so many for every arm, then one more at a time for the arms of open claims.
 
-    None is added after seed `to`, or once the runs have taken so many `hours` of machine time together.
+    There are at most `to` of them, and none is added once the runs have taken so many `hours` of machine time together.
+    They begin `after` a seed, if those up to it have judged such claims before.
     """
 
     first: Annotated[int, Field(alias="from", ge=FEWEST, le=LATEST_FIRST)]
     last: Annotated[int, Field(alias="to", ge=FEWEST + 1, le=MOST)]
+    after: Annotated[int, Field(ge=0, lt=2**32)] = 0
     hours: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
@@ -203,6 +205,11 @@ class Added(Declared):
     def looks(self) -> Looks:
         """A look at the claims after each seed."""
         return Looks(self.first, self.last)
+
+    @property
+    def planned(self) -> list[int]:
+        """All seeds that there may be, in order."""
+        return [*range(self.after + 1, self.after + self.last + 1)]
 
 
 def _kind(seeds: object) -> str:

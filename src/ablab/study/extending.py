@@ -45,7 +45,7 @@ def added_so_far(study: Study, looks: Looks) -> list[Cell]:
     known = {name: n for one in extensions(study.folder)[-1:] for arm, n in one.seeds.items() for name in names_of(arm)}
     # An arm may have been united with another since, or parted from it.
     seeds = {arm.name: max(looks.first, *(known.get(name, 0) for name in names_of(arm.name))) for arm in study.arms}
-    return [cell for cell in study.cells if cell.seed <= seeds[cell.arm]]
+    return [cell for cell in study.cells if cell.seed in study.seeds[: seeds[cell.arm]]]
 
 
 def check_followed(claims: Sequence[Settled], error: ErrorEstimate | None) -> None:

@@ -120,7 +120,7 @@ def seeds_of(overrides: Sequence["Override"], usual: Sequence[int]) -> list[int]
 def planned_seeds(experiment: Experiment) -> list[int]:
     """Return all seeds that the study may have."""
     seeds = experiment.seeds
-    return list(range(1, seeds.last + 1)) if isinstance(seeds, Added) else list(seeds)
+    return seeds.planned if isinstance(seeds, Added) else list(seeds)
 
 
 def looks_of(name: str, experiment: Experiment, overrides: Sequence["Override"]) -> Looks | None:
