@@ -52,6 +52,8 @@ def test_a_score_without_a_size_is_divergence(tmp_path, loss):
         ("os.kill(os.getpid(), signal.SIGKILL)", 1, "the command was killed by SIGKILL"),
         (result("{'scores"), 1, "result.json: not readable as JSON"),
         (result('{"scores": {"loss": 1, "loss": 2}}'), 1, "result.json: not readable as JSON (it has loss twice)"),
+        (result('{"scores": {"\\uD800": 1}}'), 1, "result.json: \\ud800 is half of a character; allowed: text"),
+        ("os.mkdir(out)", 1, "result.json: no file; allowed: one that the command writes to {result}"),
         (result("[1]"), 1, "result.json: no object; allowed: such as"),
         (result('{"scores": {"error": 1}}'), 1, "result.json: scores: loss is missing, and there is error"),
         (

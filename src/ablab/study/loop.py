@@ -108,7 +108,7 @@ def _read(path: Path, more: Mapping[str, Any]) -> DeclaredLoop:
 
 Outcome = Literal["open", "kept", "dropped", "failed", "diverged", "null", "set aside"]
 """What became of a proposal. Open: not decided yet. Null: its run is that of the stack. Set aside: left undecided, and
-the stack has changed since."""
+the stack, the code or the inputs have changed since."""
 
 
 class Floor(Strict):

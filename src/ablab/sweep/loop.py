@@ -174,7 +174,8 @@ class Referee:
             if each.outcome == "open" and each.identity == identity and each.stack == book.stack:
                 return book, each
             if each.outcome == "open" and each.words == list(words):
-                book, _ = self._decided(book, each, "set aside", "the stack has changed before it was decided")
+                what = "the code or the inputs have" if each.stack == book.stack else "the stack has"
+                book, _ = self._decided(book, each, "set aside", f"{what} changed before it was decided")
         if (over := self.left(book).over) is not None:
             raise UserError(f"{self.file.name}: {over} are spent; allowed: ablab confirm, or a larger budget")
         proposal = Proposal(

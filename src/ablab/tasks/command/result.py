@@ -68,6 +68,8 @@ def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> Comm
     """
     if not path.exists():
         raise CommandError("the command ended without a result: it wrote nothing to {result}")
+    if not path.is_file():
+        raise CommandError(f"{path.name}: no file; allowed: one that the command writes to {{result}}")
     if path.stat().st_size > LARGEST:
         raise CommandError(f"{path.name}: larger than {LARGEST // 2**20} MiB")
     found = _parsed(path.read_bytes(), CommandResult, path.name)
@@ -125,6 +127,8 @@ One = TypeVar("One", bound=BaseModel)
 def _parsed(written: bytes, kind: type[One], where: str) -> One:
     try:
         content: Any = json.loads(written, object_pairs_hook=_each_once)  # reads NaN, unlike pydantic
+        if b"\\ud" in written.lower():
+            _check_text(content, where)
         if not isinstance(content, dict):
             raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
         return kind.model_validate(content, strict=True)  # the models of artefacts, too
@@ -132,6 +136,15 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
         raise CommandError(f"{where}: {_fault(error, content, kind)}") from None
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{where}: not readable as JSON ({' '.join(str(error).split())})") from None
+
+
+def _check_text(content: Any, where: str) -> None:
+    """Refuse halves of characters that take two codes in UTF-16: no file can hold them."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise CommandError(f"{where}: {half} is half of a character; allowed: text that UTF-8 can hold") from None
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
