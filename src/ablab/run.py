@@ -51,11 +51,14 @@ def run(planned: Planned, console: Console, began: float | None = None) -> Recor
 
 @contextmanager
 def _blaming_parts(planned: Planned) -> Iterator[None]:
-    """Say of an error that a part from outside has raised in which file and line of it."""
+    """Say of an error that a part from outside has raised in which file and line of it; it may not end the process."""
     try:
         yield
     except UserError:
         raise
+    except SystemExit as error:
+        left = RuntimeError(f"sys.exit({error.code!r})").with_traceback(error.__traceback__)
+        raise PartError(failure_of(left, list(outside_parts(planned.config).values()))) from None
     except Exception as error:
         parts = list(outside_parts(planned.config).values())
         if place_of(error, parts) is None:

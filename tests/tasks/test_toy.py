@@ -333,6 +333,23 @@ class Undeclared(Toy):
 class Untested(Toy):
     def test(self, state, seed):
         return Tested({"error": 1.0})
+
+class Twice(Toy):
+    def train_on(self, loop):
+        super().train_on(loop)
+        loop.validate(self.steps, {"error": 0.1}, 0.0)
+
+class Silent(Toy):
+    def test(self, state, seed):
+        return None
+
+class InWords(Toy):
+    def test(self, state, seed):
+        return Tested({"error": "3", "near": 1.0})
+
+class Leaving(Toy):
+    def train_on(self, loop):
+        raise SystemExit(0)
 """
 
 
@@ -346,6 +363,10 @@ class Untested(Toy):
         ("NotANumber", 0, "the validation error is not a number at step 1"),
         ("Undeclared", 2, "task=toy: gave the validation scores eror; allowed: those it declares, error"),
         ("Untested", 2, "task=toy: gave the test scores error; allowed: those it declares, error, near"),
+        ("Twice", 2, "task=toy: validated after step 60, and before after 60; allowed: later steps"),
+        ("Silent", 2, "task=toy: its test returned a NoneType; allowed: a Tested"),
+        ("InWords", 2, "task=toy: the test score error is '3'; allowed: a number"),
+        ("Leaving", 1, "drafts.py, line 47: RuntimeError: sys.exit(0)"),
     ],
 )
 def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code, why):

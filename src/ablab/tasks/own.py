@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,6 +85,7 @@ class Loop:
         `total`: steps of the whole training, where `steps` has not said them. A score that is not a number ends the run
         as diverged; a search whose trial it is may end it here too.
         """
+        self._check_step(step)
         check_scores(self._planned.task, step, scores)
         self.step, self.state = step, state
         self.total = self.total if total is None else total
@@ -92,6 +94,16 @@ class Loop:
         write_json(self._path, {**kept, "total": self.total})
         self._told.validated(step, scores, self.total)
         self.ask()
+
+    def _check_step(self, step: int) -> None:
+        """Raise UserError for a step that no curve could show after those before."""
+        task, last = f"task={self._planned.task.name}", self.validations[-1]["step"] if self.validations else -1
+        if not isinstance(step, Integral) or step < 0:
+            raise UserError(f"{task}: validated after step {step!r}; allowed: whole numbers from 0")
+        if step <= last:
+            raise UserError(
+                f"{task}: validated after step {step:,}, and before after {last:,.0f}; allowed: later steps"
+            )
 
     def ask(self) -> None:
         """Tell the search of all validations. Raise EndedEarly if it ends the trial, which after the last step is none.
@@ -208,10 +220,15 @@ class OwnTask(Task, ABC):
 
     def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
         """Raise UserError unless these are the scores that it declares of validation, or of the test."""
+        if not isinstance(scores, Mapping):
+            raise UserError(f"task={self.name}: gave the {place} scores {scores!r}; allowed: a number for each name")
         declared = {score.key for score in self.scores.values() if score.place == place}
         if set(scores) != declared:
             given, allowed = (", ".join(sorted(keys)) or "none" for keys in (scores, declared))
             raise UserError(f"task={self.name}: gave the {place} scores {given}; allowed: those it declares, {allowed}")
+        for name, value in scores.items():
+            if not isinstance(value, Real):
+                raise UserError(f"task={self.name}: the {place} score {name} is {value!r}; allowed: a number")
 
     def prepared(self, planned: Any, console: Any) -> Any:
         for group, part in outside_parts(planned.config).items():
@@ -274,6 +291,8 @@ class OwnTask(Task, ABC):
         state = read_json(planned.folder.checkpoints / STATE)["state"]
         began = time.perf_counter()
         found = self.test(state, planned.config.seed)
+        if not isinstance(found, Tested):
+            raise UserError(f"task={self.name}: its test returned a {type(found).__name__}; allowed: a Tested")
         self.check_told("test", found.scores)
         if lost := [key for key, value in found.scores.items() if not math.isfinite(value)]:
             raise UserError(f"task={self.name}: the test score {lost[0]} is not a number; allowed: finite ones")
