@@ -221,6 +221,13 @@ def test_a_star_hides_what_a_part_is_made_of(code):
         code(made=PART.replace("import squash, unused", "import *"), helpers=HELPERS)
 
 
+def test_a_star_of_a_library_that_reads_files_hides_what_a_part_reads(code):
+    reads = "class Part:\n    def __init__(self):\n        self.gain = load('gain.npy')\n"
+    with pytest.raises(UserError, match=r"made.py: from numpy import \* hides"):
+        code(made=f"from numpy import *\n\n{reads}")
+    code(made="from math import *\n\nclass Part:\n    def __init__(self):\n        self.gain = sqrt(2)\n")
+
+
 def test_a_part_of_an_installed_package_carries_its_version(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     from importlib import metadata

@@ -12,7 +12,7 @@ from typing import Any
 import ablab
 from ablab.code.definitions import Definition, Key, Sources, code_of, reached
 from ablab.code.folders import part_folders
-from ablab.code.hidden import Hidden, hidden
+from ablab.code.hidden import Hidden, hidden, may_hide
 from ablab.code.modules import Folder, Package
 from ablab.code.readers import NOTHING
 from ablab.code.signature import Signature, SignatureError, literal_of, signature, with_bases
@@ -187,12 +187,13 @@ def _has(distribution: metadata.Distribution, package: str) -> bool:
 
 
 def _check_imports(part: Part) -> None:
-    """Refuse a star import of the study's own code: what the part uses of it could not be told."""
+    """Refuse a star import of own code, or of what reads files: what a part uses of it could not be told."""
+    is_free = part.version is not None or part.needs_no_other or _may_read(part)
     for key in part.definitions:
         module = part.package.module(key.module)
         assert module is not None
         for target in module.names.get("*", ()):
-            if part.package.holds(target):
+            if part.package.holds(target) or (not is_free and may_hide(target.removesuffix(".*"))):
                 place = part.package.file_of(key.module)
                 raise UserError(
                     f"{place}: from {target.removesuffix('.*')} import * hides what {part.target} is made of; "

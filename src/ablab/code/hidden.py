@@ -240,5 +240,10 @@ class _Written:
         return known[module.name]
 
 
+def may_hide(module: str) -> bool:
+    """Return whether a star import of a library's module may bring what reads files, or runs code."""
+    return any(name.startswith(f"{module}.") for name in (*RUNS, *OPENS, *READS))
+
+
 def _is_among(name: str, places: Sequence[str]) -> bool:
     return any(name == place or name.startswith(f"{place}.") for place in places)
