@@ -204,3 +204,14 @@ def test_a_file_that_passes_itself_off_as_another_is_no_result(kind, place, caps
     assert f"says that it is {'0' * len(own)}" in said
     assert code != 0 or "Note:" in said
     assert main(["verify", *place.words]) != 0
+
+
+def test_a_damaged_record_stops_its_study_with_a_remedy_that_works(place, capsys):
+    folder = place.folder()
+    path = folder.path / "record.json"
+    path.write_text(path.read_text()[:300])
+    assert main(["study", *place.words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"; ablab rm run={folder.run_id} sets it aside, and it is trained anew")
+    assert main(["rm", f"run={folder.run_id}", f"outputs={place.study.outputs}"]) == 0
+    assert main(["study", *place.words]) == 0

@@ -87,7 +87,11 @@ def ledger(study: Study) -> dict[str, LedgerEntry]:
 
 def entry_of(cell: Cell) -> LedgerEntry:
     """Read the entry of one run."""
-    return entry_with(cell, cell.planned.folder.record())
+    folder = cell.planned.folder
+    try:
+        return entry_with(cell, folder.record())
+    except UserError as error:
+        raise UserError(f"{error}; ablab rm run={folder.run_id} sets it aside, and it is trained anew") from None
 
 
 def entry_with(cell: Cell, record: Record | None) -> LedgerEntry:
