@@ -147,3 +147,38 @@ def test_a_half_seed_is_refused(tmp_path):
 
 def test_a_notebook_shows_the_verdicts():
     assert repr(judged()) == str(judged())
+
+
+def test_margins_and_levels_are_written_as_the_numbers_that_they_are(tmp_path):
+    """Of six digits of a margin the headline said more than the interval allowed; 1 and 1.0 are one number in JSON."""
+    path = tmp_path / "t.jsonl"
+    levels = [(1, 5e6), (2, 5e6 + 1234568.8), (1.0, 5e6 + 0.1), (2.0, 5e6 + 1234568.9), (1, 5e6 + 0.2), (2, 6234569.4)]
+    rows = [{"lr": level, "seed": number // 2, "tokens": value} for number, (level, value) in enumerate(levels)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = ablab.judge(path, "tokens", arm="lr", better="higher", margin=1234567)
+    assert [(one.arm, one.baseline) for one in found.verdicts] == [("lr=2", "lr=1")]
+    assert "lr=2 is better than lr=1 by at least 1,234,567" in str(found)
+
+
+def test_an_interval_that_excludes_0_does_not_read_as_0():
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=5) * 100
+    rows = [
+        {"arm": arm, "seed": seed, "score": shared[seed] + (arm == "b") * (2e-6 + 1e-7 * rng.normal())}
+        for seed in range(5)
+        for arm in "ab"
+    ]
+    found = ablab.judge(rows, "score", arm="arm", better="higher", error="paired", margin=1e-6)
+    assert found.verdicts[0].outcome == "supported"
+    assert "interval [+0.000002, +0.000002]" in str(found)
+
+
+def test_a_run_that_comes_twice_for_want_of_a_column_says_which_was_taken():
+    rows = [
+        {"lr": lr, "schedule": schedule, "seed": seed, "score": lr + seed / 10}
+        for lr in (0.1, 0.2)
+        for schedule in ("cosine", "wsd")
+        for seed in (1, 2, 3)
+    ]
+    with pytest.raises(UserError, match="comes twice; arms were told apart by schedule alone: arm= names more columns"):
+        ablab.judge(rows, "score", better="higher")

@@ -114,7 +114,12 @@ def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
             raise UserError(f"arm: missing, and no column tells arms apart for certain; {choices('', others)}")
     if not metrics:
         raise UserError("metric: missing; a table with a row for each run has scores in columns, of which one is named")
-    results = results_of(RunColumns(arm, seed, metrics).by_score(sheet))
+    try:
+        results = results_of(RunColumns(arm, seed, metrics).by_score(sheet))
+    except UserError as error:
+        if experiment.arm:
+            raise
+        raise UserError(f"{error}; arms were told apart by {', '.join(arm)} alone: arm= names more columns") from None
     return replace(results, notes=[*results.notes, *notes])
 
 

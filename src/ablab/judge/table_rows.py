@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,9 +64,10 @@ class RunColumns:
                 other = "; seed: in the YAML file names another" if column == self.seed else ""
                 raise UserError(f"{sheet.name}: has no column {column}; {choices(column, sheet.columns)}{other}")
 
-    def _scores(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _scores(self, rows: Sequence[Row]) -> Iterator[Row]:
+        counts = {column for column in self.arm if any(type(row.values.get(column)) is int for row in rows)}
         for where, values in rows:
-            levels = {column: values.get(column) for column in self.arm}
+            levels = {column: _level(values.get(column), column in counts) for column in self.arm}
             are_empty = not any(str(level).strip() for level in levels.values())
             for column, level in levels.items():
                 if are_empty or is_missing(level):
@@ -75,6 +76,11 @@ class RunColumns:
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
                 yield Row(where, one)
+
+
+def _level(value: Any, is_count: bool) -> Any:
+    """Return a level as it is written: in JSON, 1 and 1.0 are one number. `is_count`: the column has whole numbers."""
+    return int(value) if is_count and isinstance(value, float) and value.is_integer() else value
 
 
 def _is_broken(value: Any) -> bool:

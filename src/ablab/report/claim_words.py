@@ -22,7 +22,7 @@ from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
 from ablab.study.claims import EXPECTED
-from ablab.text import duration, p_words, percent, signed
+from ablab.text import duration, exactly, p_words, percent, signed
 
 
 def with_words(lines: Sequence[ClaimLine], labels: Mapping[str, str] = NONE) -> list[ClaimLine]:
@@ -97,8 +97,8 @@ def _verdict(line: ClaimLine, *, is_of_several: bool) -> str:
 def _with_margin(line: ClaimLine) -> str:
     """Return the outcome, and the margin that it depends on."""
     if line.strength is None:
-        return f"{line.outcome} (margin {margin:g})" if (margin := margin_of(line)) else line.outcome
-    return f"{line.outcome}, {line.strength.replace('the margin', f'the margin of {line.margin:g}')}"
+        return f"{line.outcome} (margin {exactly(margin)})" if (margin := margin_of(line)) else line.outcome
+    return f"{line.outcome}, {line.strength.replace('the margin', f'the margin of {exactly(line.margin)}')}"
 
 
 def hypothesis(line: ClaimLine) -> str:
@@ -108,22 +108,23 @@ def hypothesis(line: ClaimLine) -> str:
     the verdict alone tells which.
     """
     margin, difference = margin_of(line), line.difference or 0.0
+    shown = exactly(margin)
     if line.corrected is None:
         return ""
     if line.expect in ("greater", "less") or not margin:
         return "no difference"
     if line.title != line.about:
-        return _of_ranks(line, margin)
+        return _of_ranks(line, shown)
     if line.expect == "equal":
-        return f"a difference of {margin:g} or more" if abs(difference) < margin else f"a difference within {margin:g}"
+        return f"a difference of {shown} or more" if abs(difference) < margin else f"a difference within {shown}"
     is_kept = (difference if is_worse_below(line) else -difference) > -margin
-    return f"being worse by {margin:g} or more" if is_kept else f"being worse by less than {margin:g}, or better"
+    return f"being worse by {shown} or more" if is_kept else f"being worse by less than {shown}, or better"
 
 
-def _of_ranks(line: ClaimLine, margin: float) -> str:
+def _of_ranks(line: ClaimLine, margin: str) -> str:
     if line.expect == "equal":
-        return f"a difference within {margin:g}, by ranks"
-    of = {"supported": f"{margin:g} or more", "refuted": f"less than {margin:g}, or better"}.get(line.outcome)
+        return f"a difference within {margin}, by ranks"
+    of = {"supported": f"{margin} or more", "refuted": f"less than {margin}, or better"}.get(line.outcome)
     return f"being worse by {of}, by ranks" if of else ""
 
 

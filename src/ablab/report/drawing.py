@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ablab.judge.lines import EXPLORATORY, ClaimLine, FollowedLine, SeedDifference, interval_text
 from ablab.report.forest import published_differences
-from ablab.text import signed
+from ablab.text import exactly, signed
 
 WIDTH, HEIGHT, ASIDE = 380, 112, 22
 """Of the drawing of a difference in its own units, and the space at its sides."""
@@ -144,7 +144,7 @@ def alternative(claim: ClaimLine) -> str:
         seeds = ", ".join(f"seed {one.seed} {signed(one.difference, digits)}" for one in claim.per_seed)
         said.append(f"by seed: {seeds}")
     if _is_on_scale(claim):
-        said.append(f"differences within {claim.margin:g} do not matter")
+        said.append(f"differences within {exactly(claim.margin)} do not matter")
     ranges = published_differences(claim)
     said += [f"published: {' and '.join(_range(low, high) for low, high in ranges)}"] if ranges else []
     return "; ".join(said) + "."

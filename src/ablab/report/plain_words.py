@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ablab.judge.failures import RANK, SHARE
 from ablab.judge.lines import EXPLORATORY, ClaimLine
 from ablab.report.names import pair_of
+from ablab.text import exactly
 
 OPEN = ("inconclusive", "not testable", "provisional")
 """Outcomes that show nothing."""
@@ -85,9 +86,9 @@ def margin_of(claim: ClaimLine) -> float:
 def amount(claim: ClaimLine) -> str:
     """Return the margin with its unit, `0.5 BLEU`; ranks have another one."""
     if claim.title != claim.about:
-        return f"the margin of {claim.margin:g}"
+        return f"the margin of {exactly(claim.margin)}"
     singular = claim.margin == 1 and claim.unit.endswith("s") and "/" not in claim.unit
-    return f"{claim.margin:g} {claim.unit.removesuffix('s') if singular else claim.unit}".rstrip()
+    return f"{exactly(claim.margin)} {claim.unit.removesuffix('s') if singular else claim.unit}".rstrip()
 
 
 def is_worse_below(claim: ClaimLine) -> bool:

@@ -8,7 +8,7 @@ from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLi
 from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
 from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
 from ablab.report.columns import Column, Line, ReportTable, table_of
-from ablab.text import duration, how_many, number, p_text, signed
+from ablab.text import duration, exactly, how_many, number, p_text, signed
 
 TABLES = frozenset(("claims", "arms", "differences", "effects", "worth", "test_sets", "metrics", "tuning", "otherwise"))
 """Keys of all tables."""
@@ -341,7 +341,7 @@ MAKERS = (
 
 
 def _claimed(claim: ClaimLine) -> str:
-    return claimed(claim) + (f", margin {claim.margin:g}" if claim.margin else "")
+    return claimed(claim) + (f", margin {exactly(claim.margin)}" if claim.margin else "")
 
 
 def _difference(claim: ClaimLine) -> str:
