@@ -9,6 +9,7 @@ import pytest
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from ablab.statistics.power import Layout, seeds_for
 
 SCORES = {"post": (30.1, 30.4, 29.8, 30.6), "pre": (33.2, 33.0, 33.9, 33.4), "scale": (33.1, 33.6, 33.8, 32.9)}
 RUNS = [
@@ -147,6 +148,26 @@ def test_a_half_seed_is_refused(tmp_path):
 
 def test_a_notebook_shows_the_verdicts():
     assert repr(judged()) == str(judged())
+
+
+def test_arms_of_another_level_lend_nothing_to_the_seeds_that_are_needed():
+    """Ten languages, whose claims share the error: with three seeds, even the interval is wider than the margin."""
+    rng = np.random.default_rng(3)
+
+    def scores(mean):
+        drawn = rng.normal(size=3)
+        return mean + (drawn - drawn.mean()) / drawn.std(ddof=1)
+
+    rows = [
+        {"arm": f"norm={norm},lang={language}", "seed": seed, "metric": "score", "value": value}
+        for language in range(10)
+        for norm, mean in (("usual", 80), ("new", 82.2))
+        for seed, value in enumerate(scores(mean), 1)
+    ]
+    found = ablab.judge(rows, "score", better="higher", within="lang", margin=4.5).verdicts[0]
+    assert found.outcome == "inconclusive"
+    assert found.interval.high - found.difference > 4.5
+    assert found.advice.seeds == seeds_for("greater", 4.5, 1.0, Layout([1.0, -1.0], 0), 0.05 / 10)
 
 
 def test_margins_and_levels_are_written_as_the_numbers_that_they_are(tmp_path):

@@ -79,3 +79,34 @@ def test_the_range_of_a_standard_deviation_covers_it_as_often_as_it_says():
 def test_arms_to_borrow_from_save_seeds():
     alone, beside = (seeds_for("greater", 3.0, 1.0, Layout([1.0, -1.0], others)) for others in (0, 4))
     assert beside < alone
+
+
+@pytest.mark.parametrize("sizes", [(5.0, 1.0), (1.0, 0.1), (1.0, 20.0)])
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_the_precision_is_that_of_the_test_where_arms_scatter_unlike_each_other(sizes, others):
+    scores = np.array([-1.0, 0.0, 1.0, 2.0, -2.0])
+    arms = [size * np.roll(scores, number) for number, size in enumerate(sizes)]
+    found = moderated_contrast(arms, [1.0, -1.0], [scores] * others)
+    layout = planned_as(found)
+    assert layout.precision(layout.sd(found.standard_error, 5), 5) == pytest.approx((found.standard_error, found.df))
+
+
+def planned_as(found):
+    shares = [degrees / found.weight for degrees in found.lent] if found.weight else ()
+    return Layout([1.0, -1.0], found.lenders, found.variances, shares)
+
+
+@pytest.mark.parametrize(("sizes", "margin"), [((5.0, 1.0), 12.0), ((5.0, 1.0), 8.0), ((3.0, 1.0, 1.0, 1.0), 6.0)])
+def test_the_seeds_of_arms_that_scatter_unlike_each_other_have_the_power(sizes, margin):
+    """As if all arms scattered alike, they had 62 % of it, and 76 % with 8."""
+    rng = np.random.default_rng(5)
+    alike = np.array([-1.0, 0.0, 1.0])
+    baseline, arm, *others = (size * rng.permutation(alike) for size in sizes)
+    found = moderated_contrast([arm, baseline], [1.0, -1.0], others)
+    layout = planned_as(found)
+    seeds = seeds_for("greater", margin, layout.sd(found.standard_error, 3), layout)
+    assert seeds is not None
+    scores = rng.normal(size=(1000, len(sizes), seeds)) * np.array(sizes)[:, None]
+    scores[:, 1] += margin
+    p = [moderated_contrast([study[1], study[0]], [1.0, -1.0], list(study[2:])).p for study in scores]
+    assert np.mean(np.array(p) <= 0.05) >= 0.77  # of 1,000 studies: within two standard errors

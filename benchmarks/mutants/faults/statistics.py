@@ -146,7 +146,7 @@ STATISTICS = [
     Fault(
         "moderated t: degrees of freedom of the pair alone",
         "statistics/moderated.py",
-        "(parts**2 / (df + borrowed(own, rest, weight))).sum()",
+        "(parts**2 / (df + lent)).sum()",
         "(parts**2 / df).sum()",
         MODERATED,
     ),

@@ -171,6 +171,7 @@ class _Reading:
         shown, interval = compared(found, measure), verdict.decided_by
         ends = [] if interval is None else [interval.low, interval.high]
         both = found if isinstance(found, Estimates) else None
+        moderated = both.decisive if both is not None and isinstance(both.decisive, Moderated) else None
         sides = [(selection.arm(part.arm), selection.arm(part.baseline)) for part in claim.differences]
         compare = [(arm, baseline) for arm, baseline in sides if arm and baseline]
         is_whole = not selection.awaited and selection.looks is None
@@ -205,7 +206,7 @@ class _Reading:
             conditions=_conditions(claim, both, verdict) if both else [],
             secondary=claim.secondary,
             later=selection.is_later(claim),
-            advice=advice(selection, claim, verdict, borrows=both is not None and isinstance(both.decisive, Moderated)),
+            advice=advice(selection, claim, verdict, moderated),
             different=verdict.different,
             small=verdict.small,
             large=verdict.large,

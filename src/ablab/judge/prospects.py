@@ -16,6 +16,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.conditions import steady
 from ablab.statistics.convergence import TWO_VALIDATIONS, validations_at_the_end
 from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, compare_shares
+from ablab.statistics.moderated import Moderated
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
 from ablab.statistics.verdict import Verdict
@@ -25,9 +26,10 @@ from ablab.store.run_folder import RunFolder, all_runs
 from ablab.study.cells import compared_recipes
 from ablab.study.claims import Settled
 from ablab.study.study import Study
+from ablab.study.tuning import TUNED
 from ablab.tasks.score import Recipe, Score, unlike
 from ablab.tasks.task import FAILURES
-from ablab.text import how_many
+from ablab.text import exactly, how_many
 
 ALPHA = 0.05
 
@@ -286,13 +288,22 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
         return Prospect(claim, words, is_hopeless)
     needed = seeds_for(claim.expect, claim.margin, noise.sd, layout, level)
     cost = f"more than {MOST_SEEDS} seeds" if needed is None else f"{needed} seeds"
-    aim = "a chance of 80 %" if claim.expect in BOUNDED else f"its margin of {claim.margin:g}"
+    aim = "a chance of 80 %" if claim.expect in BOUNDED else f"its margin of {exactly(claim.margin)}"
     return Prospect(claim, f"{words}; {aim} takes {cost}", is_hopeless)
 
 
 def _layout(study: Study, claim: Settled) -> Layout:
     weights = list(claim.weights.values())
-    return Layout(weights, max(0, len(study.arm_of_rows) - len(weights)) if _borrows(study) else None)
+    return Layout(weights, max(0, len(_of_levels(study, claim)) - len(weights)) if _borrows(study) else None)
+
+
+def _of_levels(study: Study, claim: Settled) -> list[str]:
+    """Return the rows on the scales of a claim's arms: those of another level of `within` lend it nothing."""
+    arms = study.arm_of_rows.values()
+    if study.experiment is None or study.experiment.within is None:
+        return list(arms)
+    levels = {study.baseline_of(arm).removesuffix(TUNED) for arm in claim.weights}
+    return [arm for arm in arms if study.baseline_of(arm).removesuffix(TUNED) in levels]
 
 
 def _borrows(study: Study) -> bool:
@@ -300,23 +311,30 @@ def _borrows(study: Study) -> bool:
     return study.experiment is None or study.experiment.decisive_error != "paired"
 
 
-def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, *, borrows: bool) -> Advice | None:
+def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, found: Moderated | None) -> Advice | None:
     """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
 
     A new study, because seeds added to this one decide no registered claim. None where the claim is decided, states no
-    margin, or has no standard error. `borrows`: the moderated error of all arms decides.
+    margin, or has no standard error. `found`: the moderated t test, where it decides.
     """
     error, df = verdict.standard_error, verdict.df
     if verdict.outcome != "inconclusive" or not claim.margin or error is None or df is None:
         return None
-    weights = list(claim.weights.values())
-    layout = Layout(weights, max(0, len(selection.rows) - len(weights)) if borrows else None)
+    layout = _layout_of(list(claim.weights.values()), found)
     sd, level = layout.sd(error, verdict.n), ALPHA / len(selection.family(claim))
     few, seeds, many = (
         seeds_for(claim.expect, claim.margin, noise, layout, level)
         for noise in (sd_range(sd, df)[0], sd, sd_range(sd, df)[1])
     )
     return Advice(seeds=seeds, fewest=few, most=many, seconds=_seconds(selection, claim, seeds))
+
+
+def _layout_of(weights: list[float], found: Moderated | None) -> Layout:
+    """Return the layout of a new study like the one that was judged: with arms that scatter, and lend, like its own."""
+    if found is None or not found.lenders:
+        return Layout(weights, None if found is None else 0, () if found is None else found.variances)
+    shares = [degrees / found.weight for degrees in found.lent]
+    return Layout(weights, found.lenders, found.variances, shares)
 
 
 def _seconds(selection: SelectedArms, claim: Settled, seeds: int | None) -> float | None:

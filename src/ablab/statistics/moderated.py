@@ -36,6 +36,8 @@ class Moderated:
     """Arm less baseline, or another contrast of arms. `df`: Welch and Satterthwaite's degrees of freedom.
 
     `p`: two-sided, uncorrected. `weight`: of the pooled variance, `prior`; without one this is Welch's test.
+    `variances`: moderated, of the arms; `lent`: degrees of freedom that each borrows; `lenders`: other arms, but for
+    wild ones.
     """
 
     n: int
@@ -44,6 +46,9 @@ class Moderated:
     df: float
     p: float
     weight: float = PRIOR
+    variances: Sequence[float] = ()
+    lent: Sequence[float] = ()
+    lenders: int = 0
 
     @property
     def method(self) -> str:
@@ -94,9 +99,11 @@ def moderated_contrast(
     rest = np.array([_of_the_rest(variances, degrees, alike, compared, arm) for arm in range(own.size)])
     parts = shares**2 * steady / paired.n
     error = float(parts.sum() ** 0.5)
-    freedom = float(parts.sum() ** 2 / (parts**2 / (df + borrowed(own, rest, weight))).sum())
+    lent = borrowed(own, rest, weight)
+    freedom = float(parts.sum() ** 2 / (parts**2 / (df + lent)).sum())
     p = float(student.two_sided(paired.difference / error, freedom))
-    return Moderated(paired.n, paired.difference, error, freedom, p, weight)
+    lenders = int((alike & ~compared).sum())
+    return Moderated(paired.n, paired.difference, error, freedom, p, weight, steady.tolist(), lent.tolist(), lenders)
 
 
 def borrowed(own: Floats, rest: Floats, weight: float) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from ablab.statistics import student
 from ablab.statistics.moderated import prior
 from ablab.statistics.paired import MINIMUM_SEEDS
+from ablab.statistics.student import Floats
 
 POWER = 0.8
 
@@ -98,28 +99,37 @@ POWERS = {
 class Layout:
     """What decides the precision of a claim: the weights of its arms, and the number of other arms to borrow from.
 
-    `others`: None if it borrows from none, and is judged by its pairs.
+    `others`: None if it borrows from none, and is judged by its pairs. `variances`: of its arms, of which only the
+    ratios count, and `shares`, what each borrows of the weight that others can have; by default, arms scatter alike.
     """
 
     weights: Sequence[float]
     others: int | None
+    variances: Sequence[float] = ()
+    shares: Sequence[float] = ()
 
     def precision(self, sd: float, seeds: int) -> tuple[float, float]:
-        """Return standard error and degrees of freedom if runs of all arms have the standard deviation `sd`.
+        """Return standard error and degrees of freedom if runs have the standard deviation `sd` on average.
 
         Of the moderated t test; or of the paired one, were seeds not correlated across arms. Where they are, it sees
         more.
         """
-        squares = np.square(self.weights)
-        error = float(sd * (squares.sum() / seeds) ** 0.5)
+        parts = self._parts
+        error = float(sd * (parts.sum() / seeds) ** 0.5)
         if self.others is None:
             return error, seeds - 1
-        of_arm = seeds - 1 + prior(self.others * (seeds - 1))
-        return error, float(squares.sum() ** 2 / np.square(squares).sum() * of_arm)
+        of_arms = seeds - 1 + prior(self.others * (seeds - 1)) * np.asarray(self.shares or np.ones(len(parts)))
+        return error, float(parts.sum() ** 2 / (np.square(parts) / of_arms).sum())
 
     def sd(self, standard_error: float, seeds: int) -> float:
-        """Return the standard deviation of a run that gives this standard error."""
-        return float(standard_error * (seeds / np.square(self.weights).sum()) ** 0.5)
+        """Return the standard deviation of a run that gives this standard error; the mean one where arms differ."""
+        return float(standard_error * (seeds / self._parts.sum()) ** 0.5)
+
+    @property
+    def _parts(self) -> Floats:
+        """Of the variance of the weighted sum, by arm, for runs of variance 1 on average."""
+        variances = np.asarray(self.variances or np.ones(len(self.weights)))
+        return np.asarray(np.square(self.weights) * variances / variances.mean())
 
 
 def seeds_for(
