@@ -149,6 +149,10 @@ WIDE = 3.0
 """Ratio of an arm's standard deviation to that of the others from which a reader should know of it."""
 
 
+QUIET, ENOUGH = 0.2, 5
+"""The same, below which it makes the noise of the others seem smaller; and seeds with which that matters no more."""
+
+
 def conditions(
     compared: Mapping[str, Sequence[float]], others: Sequence[Sequence[float]], decisive: object, level: float
 ) -> Iterator[Sign]:
@@ -157,12 +161,14 @@ def conditions(
     others: the scores of arms that lend their noise, in the order of their seeds. level: of the claim's interval.
     """
     everyone = [*compared.values(), *others]
+    seeds = len(next(iter(compared.values())))
     for name, ratio in zip(compared, ratios(everyone), strict=False):
         if ratio > WIDE:
             yield Sign(kind="wide", arm=name, figure=float(ratio))
+        elif ratio < QUIET and seeds < ENOUGH and isinstance(decisive, Moderated) and decisive.lenders:
+            yield Sign(kind="quiet", arm=name, figure=float(ratio))
     if in_two_groups(everyone):
         yield Sign(kind="groups")
-    seeds = len(next(iter(compared.values())))
     if follow_the_order([scores for scores in everyone if len(scores) == seeds]):
         yield Sign(kind="order")
     if len(compared) == 2:

@@ -193,12 +193,12 @@ class UnionLine(Strict):
 class Sign(Strict):
     """A sign in the runs that a condition of the claim's test may not hold, or that another test would see more.
 
-    `wide`: `arm` scatters `figure` times as much as the others; `groups`: scores within arms fall into two groups;
-    `order`: scores follow those of the seed before; `opposed`, `together`: runs with the same seed correlate, by
-    `figure`, so that the moderated test errs more often, or sees less than the paired one.
+    `wide`, `quiet`: `arm` scatters `figure` times as much as the others; `groups`: scores within arms fall into two
+    groups; `order`: scores follow those of the seed before; `opposed`, `together`: runs with the same seed correlate,
+    by `figure`, so that the moderated test errs more often, or sees less than the paired one.
     """
 
-    kind: Literal["wide", "groups", "order", "opposed", "together"]
+    kind: Literal["wide", "quiet", "groups", "order", "opposed", "together"]
     arm: str | None = None
     figure: float | None = None
 
