@@ -1,7 +1,7 @@
 """Whole optimiser steps, as Lightning runs them, against a loop written out here: rates, sums, clipping, Adam."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -211,3 +211,33 @@ def test_the_steps_have_in_them_what_could_go_wrong(both):
 def moved(before: State, after: State) -> set[str]:
     """Names of the parameters that differ."""
     return {name for name, tensor in before.parameters.items() if not torch.equal(tensor, after.parameters[name])}
+
+
+def test_gradients_of_what_an_optimiser_leaves_out_do_not_pile_up(tmp_path):
+    """Clipping measures all of them: an optimiser of a few parameters, none of which moves, clips as one of all."""
+    config = compose([*WORDS, "layerdrop=0"]).config
+    found = []
+    for is_taken in (lambda _: True, lambda name: name.endswith("bias")):
+        model, state = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB), TrainingState()
+        taken = [parameter for name, parameter in model.named_parameters() if is_taken(name)]
+        objective = replace(
+            build_objective(config, state),
+            optimizer=lambda _, taken=taken: torch.optim.SGD(taken, lr=0.0),
+            learning_rate=lambda _: 0.0,
+        )
+        module = TrainingModule(model, objective)
+        notes, steps = Notes(module), training_steps()
+        ends = StopCriteria(total_steps=STEPS, max_seconds=None, patience=None, monitor="bleu", schedule=None)
+        fit(
+            module,
+            steps,
+            lambda model, step: (Validation(step, 2.0, 10.0), Samples()),
+            state,
+            ends,
+            build_checkpoints(config, tmp_path / str(len(found))),
+            notes,
+            valid_every=3,
+            trainer_options=trainer_options(config),
+        )
+        found.append([state.grad_norm for state in notes.states])
+    assert found[0] == found[1]

@@ -66,8 +66,8 @@ STEPS = [
     Fault(
         "DropHead: the rate is never set in training",
         "transformer/training/module.py",
-        "site.drop_prob = self.objective.drophead_rate(step, site.place)",
-        "self.objective.drophead_rate(step, site.place)",
+        "site.drop_prob = rate = self.objective.drophead_rate(step, site.place)",
+        "rate = self.objective.drophead_rate(step, site.place)",
         WHOLE,
     ),
     Fault(
@@ -94,8 +94,8 @@ STEPS = [
     Fault(
         "Adam: moves dropped layers, whose gradients are zero",
         "transformer/training/module.py",
-        "optimizer.zero_grad(set_to_none=True)",
-        "optimizer.zero_grad(set_to_none=False)",
+        "self.model.zero_grad(set_to_none=True)",
+        "self.model.zero_grad(set_to_none=False)",
         WHOLE,
     ),
     Fault(

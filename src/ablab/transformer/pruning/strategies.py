@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
+from ablab.errors import UserError
 from ablab.seeding import derive
 
 
@@ -65,6 +66,13 @@ class Strategy(Protocol):
 
     def __call__(self, full: Depths, target: Depths) -> Kept:
         """Return as many indices in each stack as the target says."""
+
+
+def check_choice(kept: Kept, full: Depths, target: Depths) -> None:
+    """Raise UserError unless a choice is as `Strategy` says: an own one may choose anything."""
+    for stack, layers, count, depth in zip(STACKS, kept, target, full, strict=True):
+        if len(layers) != count or list(layers) != sorted({*layers} & {*range(depth)}):
+            raise UserError(f"{stack}: layers {tuple(layers)} are no {count} of {depth}, ascending from 0")
 
 
 class Rule(abc.ABC):

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from ablab.code.code import code
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
+from ablab.errors import UserError
 from ablab.store.run_folder import RunFolder
 from ablab.tasks import identity
 from ablab.transformer.config.training import TransformerConfig
@@ -62,7 +63,11 @@ def _loss(config: TransformerConfig) -> TrainingLoss:
 def _optimizer(config: TransformerConfig, parameters: Named) -> Optimizer:
     facts = {**config.sizes, "parameters": parameters}
     made = construct(chosen_part(config.optim), {**facts, **config.optim.own})
-    optimizer: Optimizer = made if isinstance(made, Optimizer) else made()
+    optimizer = made if isinstance(made, Optimizer) else made()
+    if not isinstance(optimizer, Optimizer):
+        raise UserError(
+            f"optim={config.optim.kind} is a {type(optimizer).__name__}; allowed: an optimiser of torch.optim"
+        )
     return optimizer
 
 

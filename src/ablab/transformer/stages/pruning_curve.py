@@ -18,7 +18,7 @@ from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.curve_files import picture, write_artefacts
 from ablab.transformer.pruning.heads import Heads, Importance, head_counts
 from ablab.transformer.pruning.search import build_head_strategy, build_strategy
-from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, curves_of, targets
+from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, check_choice, curves_of, targets
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.cost import parameter_count
@@ -158,7 +158,10 @@ class Bench(abc.ABC):
                 for target in targets(name, full, pruning.depths)
             ]
             strategy = build_strategy(pruning, self.model, self.validated)
-            return [(name, strategy(full, target)) for name, target in wanted]
+            chosen = [(name, strategy(full, target), target) for name, target in wanted]
+        for _, kept, target in chosen:
+            check_choice(kept, full, target)
+        return [(name, kept) for name, kept, _ in chosen]
 
     def _importance(self) -> Importance:
         """Return the importance of the heads, which is computed once in the life of a run."""

@@ -1,6 +1,7 @@
 """The Lightning module of training: the optimiser, the training step and its report; and the Trainer that runs it."""
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,6 +100,8 @@ class TrainingModule(pl.LightningModule):
         objective = self.objective
         optimizer = self.optimizers()
         rate = objective.learning_rate(step)
+        if not 0 <= rate < math.inf:
+            raise UserError(f"the learning rate at step {step:,} is {rate}; allowed: numbers from 0")
         for group in optimizer.param_groups:
             group["lr"] = rate
         drophead = self._set_drophead(step)
@@ -118,8 +121,9 @@ class TrainingModule(pl.LightningModule):
         )
         optimizer.step()
         ran = self._ran()
-        # None, not zero: Adam must not step a layer that LayerDrop left out of the next step.
-        optimizer.zero_grad(set_to_none=True)
+        # None, not zero: Adam must not step a layer that LayerDrop left out of the next step. Of the model, not of the
+        # optimiser: gradients of what that leaves out would pile up, and count when all are clipped.
+        self.model.zero_grad(set_to_none=True)
         self.report = StepReport(step, total, tokens, grad_norm, rate, drophead, ran)
 
     def _ran(self) -> dict[str, list[bool]]:
@@ -133,7 +137,9 @@ class TrainingModule(pl.LightningModule):
         """Set the rate of each attention; return the largest."""
         sites = [module for module in self.model.modules() if isinstance(module, DropHead)]
         for site in sites:
-            site.drop_prob = self.objective.drophead_rate(step, site.place)
+            site.drop_prob = rate = self.objective.drophead_rate(step, site.place)
+            if not 0 <= rate <= 1:
+                raise UserError(f"the DropHead rate at step {step:,} is {rate}; allowed: from 0 to 1")
         return max((site.drop_prob for site in sites), default=0.0)
 
 
