@@ -5,7 +5,7 @@ import pytest
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
-from ablab.transformer.translation.contracts import of_model
+from ablab.transformer.translation.contracts import of_corpora, of_model, of_pruning, of_training
 from ablab.transformer.translation.contracts.laws import BrokenError
 from ablab.transformer.translation.verbs.check import _broken
 from tests.parts.conftest import DYT, study
@@ -129,6 +129,149 @@ def test_a_broken_part_fails_the_command_and_its_own_error_names_its_line(study,
     assert said[-1].startswith("norm=mine: ")
     assert said[-1].endswith(" checks failed")
     assert f"{name}.py, line 18: AttributeError" in said[0]
+
+
+TRAINING = """
+import torch
+from ablab.fields import DropProbability
+from ablab.transformer.training.optimisers import Named
+
+def falling(step: int, *, peak: float) -> float:
+    return peak * (1 - step / 25)
+
+def sinking(step: int, *, peak: float) -> float:
+    return -peak if step == 5 else peak
+
+def once(step: int, *, peak: float) -> float:
+    return -5.0 if step == 30 else peak
+
+def deep(step: int, *, p: DropProbability = 0.2, layer: int) -> float:
+    return p * layer**3 / 8
+
+class Decaying(torch.optim.SGD):
+    def step(self):
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.mul_(0.999)
+        super().step()
+
+def decaying(parameters: Named):
+    return Decaying([parameter for _, parameter in parameters], lr=0.1)
+
+class Idle(torch.optim.SGD):
+    def step(self):
+        pass
+
+def idle(parameters: Named):
+    return Idle([parameter for _, parameter in parameters], lr=0.1)
+
+def none(parameters: Named):
+    return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "law", "why"),
+    [
+        ("schedule=falling", "every rate is", "the learning rate at step 800 of 8 is -"),
+        ("schedule=once", "every rate is", "the learning rate at step 30 of 40 is -5.0"),
+        ("drophead=deep", "every rate is", "decoder layer 3, is 0.675"),
+        ("optim=decaying", "a step moves", "moves without a gradient"),
+        ("optim=idle", "a step moves", "no parameter moves"),
+        ("optim=none", "a step moves", ".none is a NoneType; allowed: an optimiser of torch.optim"),
+    ],
+)
+def test_training_that_breaks_a_law_is_found(word, law, why, study):
+    group, _, option = word.partition("=")
+    own = {"optim": "clip: 1.0\n", "drophead": "sites: [encoder, decoder, cross]\n"}.get(group, "")
+    study(TRAINING, {f"{group}/{option}": f"_target_: parts.{option}\n{own}"})
+    checked = [each for each in of_training.laws([], of_optimiser=group == "optim") if each.sentence.startswith(law)]
+    assert why in _broken(checked[0], compose([word, *SIZE, "training.max_steps=8"]).config)
+
+
+def test_a_rate_out_of_its_range_ends_training_in_a_line(study, capsys):
+    study(TRAINING, {"schedule/sinking": "_target_: parts.sinking\n"})
+    line = ["train", "smoke=true", "pruning=none", "logger=none", "trainer.threads=1", "schedule=sinking"]
+    assert main(line) == 2
+    assert "the learning rate at step 5 is -" in capsys.readouterr().err
+
+
+def test_a_rule_that_fails_at_another_depth_is_found(study):
+    study(
+        "from ablab.transformer.pruning.strategies import Rule\n\nclass Odd(Rule):\n"
+        "    def layers(self, depth: int, keep: int, stack: str) -> tuple[int, ...]:\n"
+        "        return tuple(range(keep)) if depth < 4 else (0,) * keep\n",
+        {"pruning/odd": "_target_: parts.Odd\ncurves: [decoder]\ndepths: null\n"},
+    )
+    (law,) = of_pruning.LAWS
+    assert "layers (0, 0, 0, 0) are no 4 of 4" in _broken(law, compose(["pruning=odd", *SIZE]).config)
+
+
+UNORDERED = """
+from ablab.transformer.data.corpus import Corpus, Split, digest_of
+
+class Words(Corpus):
+    @property
+    def test_names(self) -> list[str]:
+        return ["test"]
+
+    def train_digest(self) -> str:
+        return digest_of([self.src, self.tgt])
+
+    def test_digest(self) -> str:
+        return digest_of([self.src, self.tgt, "test"])
+
+    def train_split(self) -> Split:
+        return Split("train", [(word, word) for word in WORDS])
+
+    valid_split = train_split
+
+    def test_splits(self) -> list[Split]:
+        return [Split("test", [("one", "one")])]
+"""
+OF_WORDS = """# @package _global_
+data:
+  _target_: parts.Words
+  src: words
+  tgt: copies
+  vocab_size: 20
+  joint_vocab: true
+  max_tokens: 64
+  normalization: auto
+  bleu_tokenizer: null
+  train_pairs: null
+  valid_pairs: null
+  test_pairs: null
+training:
+  max_steps: 10
+  valid_every: 5
+"""
+
+
+@pytest.mark.parametrize("kind", ["set", "list"])
+def test_a_corpus_in_the_order_of_a_set_is_found(kind, study):
+    words = f"WORDS = {kind}('the quick brown fox jumps over the lazy dog'.split())\n"
+    study(UNORDERED + words, {"data/words": OF_WORDS})
+    law = of_corpora.laws(["data=words"])[-1]
+    found = _broken(law, compose(["data=words"]).config)
+    assert (found is None) == (kind == "list"), found
+    if kind == "set":
+        assert found == "the train, valid split is another in a second process (by the order of a set?)"
+
+
+def test_code_that_leaves_breaks_the_law(study, capsys):
+    name = study(
+        "from torch import nn\n\nclass Part(nn.Module):\n    def __init__(self):\n        raise SystemExit(0)\n",
+        {"norm/mine": "_target_: parts.Part\n"},
+    )
+    assert main(["check", "norm=mine"]) == 1
+    assert f"{name}.py, line 5: RuntimeError: sys.exit(0)" in capsys.readouterr().out
+
+
+def test_a_tracker_has_no_law(capsys):
+    assert main(["check", "logger=none"]) == 2
+    assert "trackers have no law; allowed: ablab train smoke=true logger=none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["", "seed=2", "norm=nosuch", "data=text"])

@@ -112,6 +112,16 @@ BROKEN = {
         "(lambda loss: loss._replace(total=loss.total * batch.tgt.numel()))(token_loss(model, batch, 0.1))",
         "padding changes no loss",
     ),
+    "counts padding in training alone": (
+        "(lambda loss: loss._replace(total=loss.total * (batch.tgt.numel() if model.training else 1)))"
+        "(token_loss(model, batch, 0.1))",
+        "padding changes no loss",
+    ),
+    "is a mean in training alone": (
+        "(lambda loss: loss._replace(total=loss.total / (loss.tokens if model.training else 1)))"
+        "(token_loss(model, batch, 0.1))",
+        "the loss of a batch is the sum",
+    ),
     "is a mean": (
         "(lambda loss: loss._replace(total=loss.total / loss.tokens))(token_loss(model, batch, 0.1))",
         "the loss of a batch is the sum",

@@ -44,7 +44,7 @@ OWN = [
     Fault(
         "own part: a star import goes unnoticed",
         "code/find.py",
-        "            if part.package.holds(target):\n",
+        '            if part.package.holds(target) or (not is_free and may_hide(target.removesuffix(".*"))):\n',
         "            if False:\n",
         SIGNATURE,
     ),

@@ -12,11 +12,11 @@ OF_NO_MODEL = ("schedule", "optim", "loss", "data", "pruning", "logger")
 def laws(chosen: Collection[str], line: list[str]) -> Iterator[Law]:
     """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
     if "data" in chosen:
-        yield from of_corpora.LAWS
+        yield from of_corpora.laws(line)
     if set(chosen).difference((*OF_NO_MODEL, "task")):
         yield from of_model.LAWS
     if "loss" in chosen:
         yield from of_losses.LAWS
     if "pruning" in chosen:
         yield from of_pruning.LAWS
-    yield from of_training.laws(line)
+    yield from of_training.laws(line, of_optimiser="optim" in chosen)

@@ -1,9 +1,14 @@
 """The laws of corpora."""
 
+import hashlib
+import json
+import os
 import re
+import subprocess
+import sys
 
 from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.data.corpus import Split
+from ablab.transformer.data.corpus import Parallel, Split
 from ablab.transformer.translation.contracts.laws import Law, require
 
 
@@ -39,7 +44,44 @@ def _pairs(config: TranslationConfig, split: str) -> Split:
     return found
 
 
-LAWS = (
-    Law("digests are SHA-256, stay, and tell the direction", digests),
-    Law("splits are pairs of texts, and the same at every reading", splits),
-)
+class LawOfProcesses:
+    """Read the splits in another process, in which sets and hashes of texts have another order.
+
+    `words`: of a run that reads them.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def __call__(self, config: TranslationConfig) -> None:
+        here = read(config.data)
+        seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+        command = [sys.executable, "-c", PROGRAM, *self.words]
+        there = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=False)
+        require(there.returncode == 0, f"a second process cannot read it: {there.stderr.decode()[-300:].strip()}")
+        found = json.loads(there.stdout.splitlines()[-1])
+        others = [name for name, digest in here.items() if found[name] != digest]
+        require(not others, f"the {', '.join(others)} split is another in a second process (by the order of a set?)")
+
+
+PROGRAM = f"""
+import json, sys
+from ablab.config import compose
+from {__name__} import read
+print(json.dumps(read(compose(sys.argv[1:]).config.data)))
+"""
+
+
+def read(corpus: Parallel) -> dict[str, str]:
+    """Return a digest of the pairs of each split."""
+    splits = {name: getattr(corpus, f"{name}_split")().pairs for name in ("train", "valid", "test")}
+    return {name: hashlib.sha256(json.dumps(pairs).encode()).hexdigest() for name, pairs in splits.items()}
+
+
+def laws(words: list[str]) -> tuple[Law, ...]:
+    """Return the laws of corpora; `words` describe a run that reads the one that is checked."""
+    return (
+        Law("digests are SHA-256, stay, and tell the direction", digests),
+        Law("splits are pairs of texts, and the same at every reading", splits),
+        Law("another process reads the same splits", LawOfProcesses(words)),
+    )

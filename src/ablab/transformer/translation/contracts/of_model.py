@@ -88,7 +88,7 @@ def evaluation(config: TranslationConfig) -> None:
 
 def rate_zero(config: TranslationConfig) -> None:
     """Train at rate 0 and evaluate."""
-    model = _model(_without_rates(config))
+    model = _model(without_rates(config))
     src, tgt = sentences(5, 2, 6)
     trained = model.train()(src, tgt)
     require_equal(trained, model.eval()(src, tgt), "training at rate 0")
@@ -175,7 +175,7 @@ def _drops_layers(config: TranslationConfig) -> bool:
     return config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0
 
 
-def _without_rates(config: TranslationConfig) -> TranslationConfig:
+def without_rates(config: TranslationConfig) -> TranslationConfig:
     calm: dict[str, Any] = {"layerdrop_encoder": 0.0, "layerdrop_decoder": 0.0}
     return config.model_copy(update={**calm, "model": config.model.model_copy(update=NO_RATES)})
 

@@ -4,11 +4,13 @@ from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.search import build_head_strategy, build_strategy
-from ablab.transformer.pruning.strategies import Depths, Kept, targets
+from ablab.transformer.pruning.strategies import Depths, Kept, check_choice, targets
 from ablab.transformer.stages.models import build_model
 from ablab.transformer.translation.contracts.laws import Law, require
 
 VOCAB = 24
+SHAPES = (Depths(4, 4), Depths(6, 6), Depths(12, 2))
+"""Models of other depths than the one that is checked: a rule is used with any."""
 
 
 class EvenJudge:
@@ -26,16 +28,16 @@ def choices(config: TranslationConfig) -> None:
     if removes_heads(config.pruning):
         _of_heads(config)
         return
-    model = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB)
-    strategy = build_strategy(config.pruning, model, EvenJudge())
-    full = Depths(config.model.encoder_layers, config.model.decoder_layers)
-    for curve in ("encoder", "decoder", "both"):
-        for target in targets(curve, full, None):
-            kept = strategy(full, target)
-            require(kept == strategy(full, target), f"from {full} to {target}, a second choice is another")
-            for stack, layers, count, depth in zip(Kept._fields, kept, target, full, strict=True):
-                right = len(layers) == count and list(layers) == sorted({*layers} & {*range(depth)})
-                require(right, f"{stack}: layers {layers} are no {count} of {depth}, ascending from 0")
+    for full in dict.fromkeys((Depths(config.model.encoder_layers, config.model.decoder_layers), *SHAPES)):
+        shape = {f"{stack}_layers": depth for stack, depth in full._asdict().items()}
+        of_shape = config.model_copy(update={"model": config.model.model_copy(update=shape)})
+        model = build_model(of_shape, src_vocab=VOCAB, tgt_vocab=VOCAB)
+        strategy = build_strategy(config.pruning, model, EvenJudge())
+        for curve in ("encoder", "decoder", "both"):
+            for target in targets(curve, full, None):
+                kept = strategy(full, target)
+                require(kept == strategy(full, target), f"from {full} to {target}, a second choice is another")
+                check_choice(kept, full, target)
 
 
 class EvenHeads:

@@ -3,9 +3,12 @@
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from ablab.config import compose
 from ablab.files import sha256
@@ -18,27 +21,80 @@ from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.stages.callbacks import MetricsCallback
 from ablab.transformer.stages.train import train
 from ablab.transformer.training.callbacks import Callback, Callbacks
+from ablab.transformer.training.module import StepConfig
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.contracts.laws import BrokenError, Law, require
+from ablab.transformer.translation.contracts.of_model import built
 from ablab.transformer.translation.validation import TranslationValidation
 
-PLACES = (Place("encoder", 1, "self_attention"), Place("decoder", 2, "cross_attention"))
+LENGTHS = (None, 40, 2000)
+"""Steps of trainings whose rates are asked for; None: of the run that is checked, which is short."""
+
+DEPTHS = (None, 4, 6)
+"""Layers of a stack, whose DropHead rates are asked for; None: of the model that is checked."""
 
 
 def rates(config: TranslationConfig) -> None:
-    """Ask for the rates of every step up to the last, and of some after it."""
-    objective = build_objective(config, TrainingState(validations=[TranslationValidation(1, loss=3.0, bleu=1.0)]))
-    last = config.training.max_steps or 1000
-    most = config.drophead.own.get("p", 1.0)
-    for step in (*range(1, last + 1), 2 * last):
+    """Ask for the rates of every step up to the last, and of some after it, in trainings of several lengths."""
+    for steps in LENGTHS:
+        _learning_rates(config if steps is None else _having(config, "training", max_steps=steps))
+    for depth in DEPTHS:
+        _drophead_rates(
+            config if depth is None else _having(config, "model", encoder_layers=depth, decoder_layers=depth)
+        )
+
+
+def _having(config: TranslationConfig, section: str, **values: int) -> TranslationConfig:
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=values)})
+
+
+def _objective(config: TranslationConfig) -> StepConfig:
+    return build_objective(config, TrainingState(validations=[TranslationValidation(1, loss=3.0, bleu=1.0)]))
+
+
+def _learning_rates(config: TranslationConfig) -> None:
+    objective, last = _objective(config), config.training.max_steps or 1000
+    for step in (*range(1, last + 1), 2 * last, 100 * last):
         rate = objective.learning_rate(step)
         require(isinstance(rate, float | int), f"the learning rate at step {step} of {last} is {rate!r}, no number")
         in_range = isfinite(rate) and 0 <= rate <= config.peak_rate * (1 + 1e-9)
         require(in_range, f"the learning rate at step {step} of {last} is {rate}, not from 0 to {config.peak_rate}")
-        for place in PLACES:
+
+
+def _drophead_rates(config: TranslationConfig) -> None:
+    objective, last = _objective(config), config.training.max_steps or 1000
+    most = config.drophead.own.get("p", 1.0)
+    for place in _places(config):
+        for step in (*range(1, last + 1), 2 * last, 100 * last):
             dropped = objective.drophead_rate(step, place)
-            require(0 <= dropped <= most, f"the DropHead rate at step {step} is {dropped}, not from 0 to {most}")
-            require(dropped == objective.drophead_rate(step, place), f"the DropHead rate at step {step} changes")
+            at = f"the DropHead rate at step {step}, {place.stack} layer {place.layer}"
+            require(0 <= dropped <= most, f"{at}, is {dropped}, not from 0 to {most}")
+            require(dropped == objective.drophead_rate(step, place), f"{at}, changes")
+
+
+def _places(config: TranslationConfig) -> Iterator[Place]:
+    """Yield every attention of the model."""
+    for layer in range(1, config.model.encoder_layers + 1):
+        yield Place("encoder", layer, "self_attention")
+    for layer in range(1, config.model.decoder_layers + 1):
+        yield Place("decoder", layer, "self_attention")
+        yield Place("decoder", layer, "cross_attention")
+
+
+def steps(config: TranslationConfig) -> None:
+    """Take a step of the optimiser where every other parameter has a gradient."""
+    model, objective = built(config), _objective(config)
+    optimizer = objective.optimizer(list(model.named_parameters()))
+    for group in optimizer.param_groups:
+        group["lr"] = config.peak_rate
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for number, parameter in enumerate(model.parameters()):
+        parameter.grad = torch.ones_like(parameter) if number % 2 else None
+    optimizer.step()
+    moved = {name for name, parameter in model.named_parameters() if not parameter.equal(before[name])}
+    still = [name for name, parameter in model.named_parameters() if parameter.grad is None and name in moved]
+    require(not still, f"{', '.join(still[:3])} moves without a gradient, as those of a dropped layer have none")
+    require(bool(moved), "no parameter moves")
 
 
 class LawOfResume:
@@ -93,9 +149,11 @@ class StopAt(Callback):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def laws(words: list[str]) -> tuple[Law, ...]:
+def laws(words: list[str], *, of_optimiser: bool) -> tuple[Law, ...]:
     """Return the laws of training; `words` describe the run that is stopped and continued."""
+    own = [Law("a step moves what has a gradient, and nothing else", steps)] if of_optimiser else []
     return (
+        *own,
         Law("every rate is a number in its range, at every step", rates),
         Law("a run that is stopped and continued ends with equal weights", LawOfResume(words)),
     )

@@ -29,6 +29,9 @@ def check(words: Sequence[str], *, as_json: bool) -> int:
             "check: no part; allowed: the words of a train line that choose one, such as norm=scalenorm, or "
             "experiment=NAME"
         )
+    if chosen == {"logger"}:
+        tracker = next(word for word in words if word.startswith("logger"))
+        raise UserError(f"check {tracker}: trackers have no law; allowed: ablab train smoke=true {tracker}, to try it")
     task = task_of_option(compose_arm(words).config.task)  # before words are added that the user did not type
     if not isinstance(task, TransformerTask):
         raise UserError(f"task={task.name}: has no parts to check; allowed: task=translation, task=language_model")
@@ -59,6 +62,9 @@ def _broken(law: "Law", config: Config) -> str | None:
         law.check(config)
     except BrokenError as error:
         return str(error)
+    except SystemExit as error:
+        left = RuntimeError(f"sys.exit({error.code!r})").with_traceback(error.__traceback__)
+        return failure_of(left, outside_parts(config).values())
     except Exception as error:
         return failure_of(error, outside_parts(config).values())
     return None
