@@ -366,7 +366,7 @@ class Leaving(Toy):
         ("Twice", 2, "task=toy: validated after step 60, and before after 60; allowed: later steps"),
         ("Silent", 2, "task=toy: its test returned a NoneType; allowed: a Tested"),
         ("InWords", 2, "task=toy: the test score error is '3'; allowed: a number"),
-        ("Leaving", 1, "drafts.py, line 47: RuntimeError: sys.exit(0)"),
+        ("Leaving", 1, "drafts.py, line 43: RuntimeError: sys.exit(0)"),
     ],
 )
 def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code, why):

@@ -331,9 +331,9 @@ def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, found: Mod
 
 def _layout_of(weights: list[float], found: Moderated | None) -> Layout:
     """Return the layout of a new study like the one that was judged: with arms that scatter, and lend, like its own."""
-    if found is None or not found.lenders:
-        return Layout(weights, None if found is None else 0, () if found is None else found.variances)
-    shares = [degrees / found.weight for degrees in found.lent]
+    if found is None:
+        return Layout(weights, None)
+    shares = [degrees / found.weight for degrees in found.lent] if found.weight else []
     return Layout(weights, found.lenders, found.variances, shares)
 
 
