@@ -156,14 +156,14 @@ def signed(value: float | None, digits: int) -> str:
 
 
 def digits_apart(digits: int, values: Sequence[float], marks: Sequence[float]) -> int:
-    """Return `digits`, or up to twelve more, with which no value reads as one of the marks on which a verdict hangs."""
+    """Return `digits`, or up to six more, with which no value reads as one of the marks on which a verdict hangs."""
 
     def are_apart(more: int) -> bool:
         return not any(f"{value:.{more}f}" == f"{mark:.{more}f}" for value, mark in pairs)
 
     # "-0.00" is to read as 0; and a value may be a mark, but for rounding.
     pairs = [(abs(one), abs(mark)) for one in values for mark in marks if not isclose(one, mark, abs_tol=1e-12)]
-    return next(filter(are_apart, range(digits, digits + 13)), digits)
+    return next(filter(are_apart, range(digits, digits + 7)), digits)
 
 
 def p_text(p: float | None) -> str:
