@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ablab.code.differences import of_other_version, other_origin
-from ablab.code.load import failure_of, place_of
+from ablab.code.load import as_error, failure_of, place_of
 from ablab.config.kinds import outside_parts
 from ablab.errors import OtherCodeError, PartError, UserError
 from ablab.search.stopping import Stopping
@@ -57,8 +57,7 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
     except UserError:
         raise
     except SystemExit as error:
-        left = RuntimeError(f"sys.exit({error.code!r})").with_traceback(error.__traceback__)
-        raise PartError(failure_of(left, list(outside_parts(planned.config).values()))) from None
+        raise PartError(failure_of(as_error(error), outside_parts(planned.config).values())) from None
     except Exception as error:
         parts = list(outside_parts(planned.config).values())
         if place_of(error, parts) is None:

@@ -41,6 +41,11 @@ def failure_of(error: Exception, parts: Iterable[Part]) -> str:
     return f"{'' if place is None else f'{place}: '}{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+def as_error(left: SystemExit) -> RuntimeError:
+    """Return an end of the process that a part asked for as an error of its own: 0 would pass for success."""
+    return RuntimeError(f"sys.exit({left.code!r})").with_traceback(left.__traceback__)
+
+
 def place_of(error: Exception, parts: Iterable[Part]) -> str | None:
     """Return the last place in the parts' own source on an error's way, such as `parts.py, line 12`, or None."""
     files = {str(file) for part in parts for file in part.sources().values()}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ablab.code.load import failure_of
+from ablab.code.load import as_error, failure_of
 from ablab.config import compose, compose_arm
 from ablab.config.kinds import outside_parts
 from ablab.config.schema import Config, part_groups
@@ -63,8 +63,7 @@ def _broken(law: "Law", config: Config) -> str | None:
     except BrokenError as error:
         return str(error)
     except SystemExit as error:
-        left = RuntimeError(f"sys.exit({error.code!r})").with_traceback(error.__traceback__)
-        return failure_of(left, outside_parts(config).values())
+        return failure_of(as_error(error), outside_parts(config).values())
     except Exception as error:
         return failure_of(error, outside_parts(config).values())
     return None
