@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
         (["where=layerdrop"], "allowed: key=value"),
         (["where=layerdrop=0.1 test_bleu>30"], "choosing runs by it"),
         (["where=study=x"], "study is of lists of runs alone"),
+        (["where=id=r1"], "id is of lists of runs alone"),
         (["where=ended<2030-01-01"], "ended is of lists of runs alone"),
         (["runs=nobody"], "no such run"),
         (["runs=r1", "norm=pre"], "norm=pre: with runs=, where= and table= allowed"),

@@ -51,10 +51,16 @@ def test_an_open_quote_is_refused():
         ("label='Soft norm, tuned'", [True, False]),
         ("arm!='Soft norm, tuned'", [False, True]),
         ("arm!=norm=soft", [False, True]),
+        ("name='Soft norm, tuned'", [True, False]),
+        ("name=norm=soft,s1", [True, False]),
+        ("id=r12", [True, False]),
+        ("id=r12,r3", [True, True]),
+        ("id!=r12", [False, True]),
     ],
 )
-def test_an_arm_goes_by_its_name_and_by_what_people_call_it(text, met):
-    runs = [{"arm": "norm=soft", "label": "Soft norm, tuned"}, {"norm": "pre"}]
+def test_a_run_goes_by_its_names_by_what_people_call_its_arm_and_by_how_its_id_begins(text, met):
+    arm = {"arm": "norm=soft", "label": "Soft norm, tuned"}
+    runs = [{**arm, "name": "norm=soft,s1", "id": "r12ab"}, {"norm": "pre", "name": "s2", "id": "r3c12"}]
     assert meeting(runs, text) == met
     assert near_miss(runs, "arm='Soft norm tuned'") == "; did you mean arm='Soft norm, tuned'?"
 

@@ -20,7 +20,7 @@ from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.conditions import ARM, ENDED, LABEL, typed, values_of
+from ablab.tasks.conditions import ARM, ENDED, ID, LABEL, NAME, typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
@@ -244,14 +244,21 @@ class Run:
 
     @cached_property
     def values(self) -> dict[str, str]:
-        """What conditions are about: groups, fields, seed, state, scores, study, arm and end, as typed."""
+        """What conditions are about: groups, fields, seed, state, scores, study, arm, end, name and id, as typed."""
+        itself = {ID: self.id, NAME: self.name}
         if self.damage is not None:
-            return {"state": self.state}
+            return {**itself, "state": self.state}
         study, arm, name = self.arm or ("", "", "")
         planned = {key: value for key, value in (("study", study), (ARM, arm), (LABEL, name)) if value}
         if self.record is None:
-            return {**_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
-        return {**values_of(self.record, self.judged), **planned, ENDED: self.record.ended, "state": self.state}
+            return {**itself, **_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
+        return {
+            **itself,
+            **values_of(self.record, self.judged),
+            **planned,
+            ENDED: self.record.ended,
+            "state": self.state,
+        }
 
     def row(self) -> dict[str, Any]:
         """Return the run as a row of a table: what it is, its scores, its groups and its settings."""

@@ -20,7 +20,7 @@ from ablab.tasks.conditions import meeting, near_miss, values_of
 from ablab.tasks.identity import condition_id, distinct
 from ablab.tasks.registry import known_scores, task_recorded
 
-OF_LISTS = ("study", "arm", "label", "ended", "size")
+OF_LISTS = ("study", "arm", "label", "id", "name", "ended", "size")
 """Conditions on what a store knows of runs, and no report."""
 
 

@@ -22,6 +22,9 @@ SIZE = "size"
 ARM, LABEL = "arm", "label"
 """Keys of conditions on the arm as which a run was planned last. Its label counts as its name."""
 
+ID, NAME = "id", "name"
+"""Keys of conditions on a run itself: its id, or how that begins; and its name, for which its arm's label may stand."""
+
 DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
@@ -45,6 +48,8 @@ class Condition:
             if self.operator not in COMPARED:
                 return (day == self.value) == (self.operator == "=")
             return day is not None and COMPARED[self.operator](day, self.value)
+        if self.key == ID and self.operator not in COMPARED:
+            return (there or "").startswith(tuple(self.value.split(","))) == (self.operator == "=")
         if self.operator in COMPARED:
             number = _number(there)
             return number is not None and COMPARED[self.operator](number, float(self.value))
@@ -53,7 +58,7 @@ class Condition:
 
     def meets(self, values: Mapping[str, str]) -> bool:
         """Return whether a run with these values meets it."""
-        found = [values.get(self.key), *([values[LABEL]] if self.key == ARM and LABEL in values else [])]
+        found = [values.get(self.key), *([values[LABEL]] if self.key in (ARM, NAME) and LABEL in values else [])]
         return (all if self.operator == "!=" else any)(map(self.holds, found))
 
 
@@ -70,7 +75,7 @@ def conditions(text: str) -> list[Condition]:
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
     wanted = conditions(text)
-    known = {*known_scores(), "seed", "state", SIZE, "study", ARM, LABEL}.union(*found)
+    known = {*known_scores(), ID, NAME, "seed", "state", SIZE, "study", ARM, LABEL}.union(*found)
     for one in wanted:
         if found and one.key not in known:
             raise UserError(f"where={text}: no run has {one.key}; {choices(one.key, known)}")
@@ -81,7 +86,7 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
     """Return `; did you mean norm=scalenorm?` if a condition names a value that no run has, but one is like it."""
     for one in conditions(text):
         there = {values[one.key] for values in found if one.key in values}
-        there |= {values[LABEL] for values in found if one.key == ARM and LABEL in values}
+        there |= {values[LABEL] for values in found if one.key in (ARM, NAME) and LABEL in values}
         if one.operator == "=" and there and not any(map(one.holds, there)):
             near = get_close_matches(one.value, there, n=1)
             return f"; did you mean {one.key}={shlex.quote(near[0])}?" if near else ""
