@@ -197,7 +197,8 @@ def followed(arms: Floats) -> npt.NDArray[np.bool_]:
 def marks(arms: Floats) -> set[str]:
     """Return what the report says beside the first claim of one study, [arms, seeds], and what near any claim."""
     found = moderated(arms[1], arms[0], list(arms[2:]))
-    said = {one.kind for one in conditions({"arm": arms[1], "usual": arms[0]}, list(arms[2:]), found, 0.95)}
+    others = list(arms[2:])
+    said = {one.kind for one in conditions({"arm": arms[1], "usual": arms[0]}, others, others, found, 0.95)}
     near = near_failures({str(number): arm for number, arm in enumerate(arms)}, higher_is_better=True)
     return said | ({"nearly failed"} if near else set())
 

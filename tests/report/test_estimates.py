@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ablab.judge.contrasts import independent
 from ablab.judge.document import Document
-from ablab.judge.estimates import beats, borrowed, conditions, nearly_failed
+from ablab.judge.estimates import beats, borrowed, by_both, conditions, nearly_failed
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -160,7 +161,8 @@ USUAL, HIGHER = [30.0, 30.4, 30.2, 30.1, 30.3], [30.1, 30.6, 30.2, 30.3, 30.0]
 def test_a_run_that_nearly_failed_is_named(selection):
     _, lower, higher, _ = selection.arms
     arms, lines = judged_with(selection, USUAL, [31.0, 30.5, 30.8, 30.9, 5.0], HIGHER)
-    assert {name: [run.seed for run in runs] for name, runs in nearly_failed(arms, BLEU).items()} == {lower.name: [5]}
+    found = nearly_failed(replace(selection, arms=arms), BLEU)
+    assert {name: [run.seed for run in runs] for name, runs in found.items()} == {lower.name: [5]}
     assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]
     assert f"Nearly failed: seed 5 of {lower.name}." in lines[lower.name].words
     assert lines[higher.name].near_failures == []
@@ -170,7 +172,7 @@ def test_a_run_better_than_every_run_of_the_baseline_never_nearly_failed(selecti
     _, lower, *_ = selection.arms
     for worst, named in ((30.39, [f"seed 5 of {lower.name}"]), (30.41, [])):
         arms, lines = judged_with(selection, USUAL, [45.0, 44.5, 44.8, 44.9, worst], HIGHER)
-        assert lower.name in nearly_failed(arms, BLEU)
+        assert lower.name in nearly_failed(replace(selection, arms=arms), BLEU)
         assert lines[lower.name].near_failures == named
 
 
@@ -203,7 +205,7 @@ def test_a_quiet_arm_is_named_where_seeds_are_few(seeds, spread, is_named):
     scores = np.linspace(-1.0, 1.0, seeds)
     compared, others = {"arm": scores, "baseline": spread * np.roll(scores, 1)}, [np.roll(scores, 2)]
     found = moderated(compared["arm"], compared["baseline"], others)
-    signs = [one for one in conditions(compared, others, found, 0.95) if one.kind == "quiet"]
+    signs = [one for one in conditions(compared, others, others, found, 0.95) if one.kind == "quiet"]
     assert [one.arm for one in signs] == ["baseline"] * is_named
     if is_named:
         assert condition_words(signs[0]).startswith("the scores of baseline scatter 0.08 times")
@@ -263,3 +265,38 @@ def test_a_run_beats_an_arm_that_is_worse_in_every_run(value, higher, expected):
     arm = SimpleNamespace(once=lambda key, made: made(), finished=[1.0, 1.1, 1.2, None])
     assert beats(value, arm, measure) == expected
     assert not beats(None, arm, measure)
+
+
+def test_arms_of_the_same_runs_are_one_arm_under_two_names(selection):
+    """Arms that differ by pruning alone: as two they would halve the variance of a mean over them."""
+    usual, lower, *_ = selection.arms
+    copies = [ArmRuns(f"{arm.name},pruning=none", arm.runs) for arm in (usual, lower)]
+    both = replace(selection, arms=[*selection.arms, *copies])
+    differences = [one - other for one, other in zip(bleus(lower), bleus(usual), strict=True)]
+    one = by_both(selection, [lower, usual], [1.0, -1.0], BLEU, differences)
+    halves = by_both(both, [lower, usual, copies[1], copies[0]], [0.5, -0.5, 0.5, -0.5], BLEU, differences)
+    assert (halves.decisive.p, halves.decisive.df) == pytest.approx((one.decisive.p, one.decisive.df))
+    assert independent(copies, [1.0, -1.0], [bleus(usual), bleus(lower)])[0] == [1.0, -1.0]
+    assert independent([usual, copies[0]], [1.0, -1.0], [bleus(usual)] * 2) == ([], [])
+
+
+def test_what_seeds_share_is_read_off_runs_with_the_same_seeds(selection):
+    usual, lower, other, *_ = selection.arms
+    differences = [one - another for one, another in zip(bleus(lower), bleus(usual), strict=True)]
+    found = by_both(selection, [lower, usual], [1.0, -1.0], BLEU, differences)
+    assert found.beside == [bleus(other)]
+    first = [ArmRuns(arm.name, arm.runs[:-1]) for arm in (lower, usual)]
+    fewer = by_both(replace(selection, arms=[*first, other]), first, [1.0, -1.0], BLEU, differences[:-1])
+    assert fewer.beside == [bleus(other)[:-1]]
+    assert fewer.others == [bleus(other)]
+    lacking = replace(selection, arms=[usual, lower, ArmRuns(other.name, other.runs[1:])])
+    assert by_both(lacking, [lower, usual], [1.0, -1.0], BLEU, differences).beside == []
+
+
+def test_an_arm_nearly_failed_beside_those_of_its_level(selection):
+    usual, lower, higher, _ = selection.arms
+    scattered = [scored(higher, [30.0, 60.0, 90.0, 10.0, 120.0]), scored(usual, USUAL)]
+    arms = [scattered[1], scored(lower, [31.0, 30.5, 30.8, 30.9, 20.0]), scattered[0]]
+    apart = {usual.name: usual.name, lower.name: usual.name, higher.name: higher.name}
+    found = replace(selection, arms=arms, within="corpus", baselines=apart)
+    assert [*nearly_failed(found, BLEU)] == [lower.name]

@@ -274,3 +274,35 @@ def test_another_registration_is_told_where_it_is_of_the_same_file_or_table(file
     other = SimpleNamespace(file=file, table=table, content="other", digest="d2")
     said = ["1 other registration of claims about this table: digest d2"]
     assert list(_others(ours, [ours, other])) == (said if is_said else [])
+
+
+EACH = CLAIMS.replace("{arm: b,", "{arm: each,")
+
+
+def test_claims_about_whichever_arms_there_will_be_need_their_names(place, capsys):
+    """Whoever drops arms afterwards would choose how many claims there are, or what a mean is over."""
+    (place / "claims.yaml").write_text(EACH)
+    assert "arms: missing; claims about each arm" in registered(capsys, "claims.yaml", "table=results.csv", code=2)
+    (place / "claims.yaml").write_text(EACH.replace("seeds:", "arms: [a, b]\nseeds:"))
+    registered(capsys, "claims.yaml", "table=results.csv")
+    write(place)
+    assert not any(claim["later"] for claim in reported()[0]["claims"])
+    write(place, [*ROWS, *(f"c,{seed},score,{seed}" for seed in (1, 2, 3))])
+    found, _, _ = reported()
+    assert all(claim["exploratory"] for claim in found["claims"])
+    assert any("c: no registered arm" in note for note in found["notes"])
+
+
+def test_a_claim_that_names_no_baseline_of_its_level_is_judged(place, capsys):
+    arms = [f"size={size},lang={lang}" for lang in ("de", "fr") for size in ("base", "mid", "big")]
+    claims = [f"  - {{arm: 'size=big,lang={x}', baseline: 'size=mid,lang={x}', expect: greater}}" for x in ("de", "fr")]
+    head = CLAIMS.partition("claims:")[0].replace("baseline: a", "baseline: 'size=base,lang=de'\nwithin: lang")
+    (place / "claims.yaml").write_text(f"{head}claims:\n" + "\n".join(claims) + "\n")
+    registered(capsys, "claims.yaml", "table=results.csv")
+    rows = [
+        f'"{arm}",{seed},score,{number + (seed * 7 + number) % 5 / 10}'
+        for number, arm in enumerate(arms)
+        for seed in (1, 2, 3)
+    ]
+    write(place, rows)
+    assert len(reported()[0]["claims"]) == 2

@@ -87,7 +87,7 @@ def test_a_run_nearly_failed_by_the_scatter_of_arms_on_its_scale(reported, names
     poor = run.selected.model_copy(update={"scores": {**run.selected.scores, "loss": run.selected.scores["loss"] + 1}})
     poor_run = replace(run, record=run.record.model_copy(update={"selected": poor}))
     changed = replace(of_study(reported.study), arms=[usual, ArmRuns(other.name, [poor_run, *other.runs[1:]]), *others])
-    found = nearly_failed(with_vocabulary(changed, *names).arms, MEASURES["valid_loss"])
+    found = nearly_failed(with_vocabulary(changed, *names), MEASURES["valid_loss"])
     assert bool(found.get(other.name)) == is_found
 
 

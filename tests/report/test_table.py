@@ -460,3 +460,27 @@ def test_one_column_tells_arms_apart_as_a_name_or_as_a_list(tmp_path):
         data, _, _ = reported_from(path)
         assert [arm["name"] for arm in data["arms"]] == ["Norm=pre", "Norm=post"]
         shutil.rmtree(tmp_path / "outputs")
+
+
+def test_a_name_that_reads_as_two_is_refused(tmp_path):
+    """`norm = pre` would be judged in the place of an arm `norm` or `pre`."""
+    rows = [f"{arm},{seed},acc,{seed}" for arm in ("base", "norm = pre", "pre") for seed in (1, 2, 3)]
+    code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "arm norm = pre: ' = ' joins names of one arm in reports; allowed: such as norm=pre" in err
+
+
+def test_of_several_levels_the_metrics_are_compared_in_that_of_the_baseline(tmp_path):
+    """French scores 15 more than German: that is no difference between norms that a next study could see."""
+    noise = (0.1, -0.2, 0.15, -0.1, 0.05, 0.2)
+    rows = [
+        f'"norm={norm},lang={lang}",{seed},{metric},{level + noise[(seed + place) % 6]}'
+        for lang, level in (("de", 30.0), ("fr", 45.0))
+        for place, norm in enumerate(("pre", "post", "rms"))
+        for seed in (1, 2, 3, 4)
+        for metric in ("a", "b")
+    ]
+    about = "metric: a\nbetter: higher\nmetrics: {b: {}}\nbaseline: norm=pre,lang=de\nwithin: lang\n"
+    found, *_ = reported_from(table(tmp_path, rows, about=about))
+    assert [(line["arms"], line["runs"]) for line in found["metrics"]] == [(3, 12)] * 2
+    assert all(line["between"] < 1.0 for line in found["metrics"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ablab.judge.claims import judge
+from ablab.judge.registration import Registered
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.tuned import _change, _curves, _line, _sensitivity, are_shown, together, with_tuning
 from ablab.report.pictures import curves
@@ -151,6 +152,12 @@ def test_the_change_is_the_tuned_difference_less_the_usual_one(tmp_path):
     scores = {row.name: measure.values(row.finished) for row in selection.rows}
     four = [scores[arm[1]], scores[baseline[1]], scores[arm[0]], scores[baseline[0]]]
     assert found == moderated_contrast(four, [1, -1, -1, 1])
+    seeds = sorted(tuned)[:-1]
+    asked = Registered(
+        claims=selection.claims, seeds=seeds, runs_already_done=0, arms=[arm.name for arm in selection.arms]
+    )
+    first = _change(replace(selection, registered=asked), lines, usual=1, tuned=0)
+    assert first == of_differences([tuned[seed] - usual[seed] for seed in seeds])
     assert _change(replace(selection, looks=Looks(3, 5)), lines, usual=1, tuned=0) is None
 
 

@@ -202,3 +202,13 @@ def test_the_first_validation_that_happens_to_be_as_good_tells_nothing():
         lucky += bool((curve >= end).any(axis=0).all())
     assert lucky > 200
     assert told <= 20, "2.5 % are 10 of 400"
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_where_the_baseline_has_saturated_the_interval_has_no_end_on_the_side_of_the_arm(sign):
+    noise = np.array([-0.9, -0.3, 0.1, 0.4, 0.7])
+    arm, near, far = 0.3 * sign + noise, 2.0 * sign + noise[[1, 4, 0, 3, 2]] * 3, -2.0 * sign + noise[[2, 0, 4, 1, 3]]
+    half, double = (far, near) if sign > 0 else (near, far)
+    found = worth(arm, noise[[4, 2, 0, 1, 3]], half, double)
+    assert found.saturated
+    assert found.high == math.inf if sign > 0 else found.low == 0.0

@@ -219,7 +219,7 @@ class _Reading:
         if not borrows(claim, measure):
             return {}
         if measure not in self._failing:  # once for each measure: with many arms this takes longer than all tests
-            self._failing[measure] = nearly_failed(self.selection.rows, measure)
+            self._failing[measure] = nearly_failed(self.selection, measure)
         return self._failing[measure]
 
     def _named(self, claim: Settled, measure: Measure) -> list[str]:
@@ -257,7 +257,8 @@ def _expectation(claim: Settled, measure: Measure) -> Expectation:
 
 def _conditions(claim: Settled, found: Estimates, verdict: Verdict) -> list[Sign]:
     level = 0.95 if verdict.interval is None else verdict.interval.level
-    return list(conditions(dict(zip(claim.weights, found.scores, strict=True)), found.others, found.decisive, level))
+    compared = dict(zip(claim.weights, found.scores, strict=True))
+    return list(conditions(compared, found.others, found.beside, found.decisive, level))
 
 
 def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:

@@ -73,6 +73,38 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
     return found
 
 
+def independent(
+    arms: Sequence[ArmRuns], weights: Sequence[float], scores: Sequence[Sequence[float]]
+) -> tuple[list[float], list[list[float]]]:
+    """Return weights and scores of arms whose runs are their own. Those that share runs, as arms that differ by pruning
+    or by decoding alone do, are one arm, whose score is the weighted mean: as several they would pass for other runs.
+
+    One whose weights and scores cancel is left out, and so all may be. Where the weights alone do, what is left has
+    another noise than a run, and the arms stay as they are: their difference then seems less certain than it is.
+    """
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, arm in enumerate(arms):
+        shared = next((group for group in groups if group[0] & arm.folders), None)
+        if shared is None:
+            groups.append((set(arm.folders), [place]))
+        else:
+            shared[0].update(arm.folders)
+            shared[1].append(place)
+    found: list[tuple[float, list[float]]] = []
+    for _, places in groups:
+        own, whole = np.array([weights[place] for place in places]), np.array([scores[place] for place in places])
+        summed, total = without_rounding(own @ whole, whole), float(own.sum())
+        if abs(total) > ROUNDING:
+            found.append((total, whole[0].tolist() if len(places) == 1 else (summed / total).tolist()))
+        elif summed.any():
+            found += [(weights[place], list(scores[place])) for place in places]
+    return [weight for weight, _ in found], [values for _, values in found]
+
+
+ROUNDING = 1e-9
+"""Of the sum of weights such as 1/3."""
+
+
 def readings(parts: Sequence[ContrastTerm]) -> Iterator[list[ContrastTerm]]:
     """Yield the ways to write a contrast as differences between arms.
 

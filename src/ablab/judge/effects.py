@@ -37,7 +37,7 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
     }
     if missing := [levels for levels, cell in cells.items() if cell is None]:
         raise NotTestable(f"{len(missing)} of {len(cells)} cells of the design are no arms of this report")
-    if len({cell.name for cell in cells.values() if cell is not None}) < len(cells):
+    if len({cell.evaluated for cell in cells.values() if cell is not None}) < len(cells):
         raise NotTestable("some levels of one factor have no effect under others, so that cells share their runs")
     whole = {levels: cell for levels, cell in cells.items() if cell is not None and not cell.diverged}
     seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole.values()))) if whole else []

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ablab.judge.contrasts import arms_of, evidence_of, shared_scores
+from ablab.judge.contrasts import arms_of, evidence_of, independent, shared_scores
 from ablab.judge.evidence import Evidence, are_comparable, by_scale
 from ablab.judge.lines import OtherTest, Sign, Span
 from ablab.judge.metrics import Measure
@@ -18,7 +18,6 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.paired import Paired, of_differences
 from ablab.study.claims import Settled
-from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, TUNING
 from ablab.tasks.registry import of_arms
 
@@ -27,13 +26,15 @@ from ablab.tasks.registry import of_arms
 class Estimates:
     """The same comparison by both methods. `differences`: [seeds], paired.
 
-    `scores`: of each arm that is compared, under the same seeds; `others`: of those that lend, under their own; there
-    are none of speeds and memory, and `other` is None then.
+    `scores`: of each arm that is compared, under the same seeds; `others`: of those that lend, under their own, and
+    `beside`: of those of them that have all of the same seeds, under these. There are none of speeds and memory, and
+    `other` is None then.
     """
 
     differences: Sequence[float]
     scores: Sequence[Sequence[float]]
     others: Sequence[Sequence[float]]
+    beside: Sequence[Sequence[float]]
     decisive: Paired | Moderated
     other: Paired | Moderated | None
 
@@ -81,10 +82,22 @@ def by_both(
 ) -> Estimates:
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
     if measure.of_machine:
-        return Estimates(differences, [], [], of_differences(differences), None)
-    scores, others = shared_scores(arms, measure), borrowed(selection, arms, measure)
-    both = of_differences(differences), moderated_contrast(scores, list(weights), others)
-    return Estimates(differences, scores, others, *(reversed(both) if selection.error == "moderated" else both))
+        return Estimates(differences, [], [], [], of_differences(differences), None)
+    scores, lending = shared_scores(arms, measure), lenders(selection, arms, measure)
+    paired, others = of_differences(differences), [_values(arm, measure) for arm in lending]
+    own_weights, own_scores = independent(arms, list(weights), scores)
+    both = paired, moderated_contrast(own_scores, own_weights, others)
+    beside = list(_beside(arms, lending, measure))
+    return Estimates(differences, scores, others, beside, *(reversed(both) if selection.error == "moderated" else both))
+
+
+def _beside(arms: Sequence[ArmRuns], lending: Sequence[ArmRuns], measure: Measure) -> Iterator[list[float]]:
+    """Yield the scores of arms that have all seeds that the compared arms share, under these seeds."""
+    seeds = sorted(set.intersection(*({run.seed for run in arm.finished} for arm in arms)))
+    for arm in lending:
+        values = dict(zip((run.seed for run in arm.finished), _values(arm, measure), strict=True))
+        if values.keys() >= set(seeds):
+            yield [values[seed] for seed in seeds]
 
 
 def borrows(claim: Settled, measure: Measure) -> bool:
@@ -96,7 +109,12 @@ def borrows(claim: Settled, measure: Measure) -> bool:
 
 
 def borrowed(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:
-    """Return the scores of the other arms from whose scatter a comparison of these may borrow.
+    """Return the scores of the arms that lend a comparison of these their scatter, each under its own seeds."""
+    return [_values(arm, measure) for arm in lenders(selection, arms, measure)]
+
+
+def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) -> list[ArmRuns]:
+    """Return the other arms from whose scatter a comparison of these may borrow.
 
     Arms that fail scatter for reasons of their own; arms scored otherwise, or of another level of `within`, such as a
     language, on another scale.
@@ -106,25 +124,31 @@ def borrowed(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure)
     for other in selection.rows:
         if other.diverged or len(other.finished) < 2 or other.folders & own:
             continue
-        alike = (arm for arm in arms if _level(selection, arm) == _level(selection, other))
+        alike = (arm for arm in arms if level_of(selection, arm) == level_of(selection, other))
         if not any(are_comparable(other, arm, measure) for arm in alike):
             continue
-        values = _values(other, measure)
-        if len(values) == len(other.finished):
-            found.append(values)
+        if len(_values(other, measure)) == len(other.finished):
+            found.append(other)
     return found
 
 
-def _level(selection: SelectedArms, arm: ArmRuns) -> str | None:
+def level_of(selection: SelectedArms, arm: ArmRuns) -> str | None:
     """Return the baseline of its level of the factor `within`, usual or tuned; None where there is no such factor."""
     if selection.within in (None, TUNING):
         return None
-    return names_of(selection.baseline_of(arm).name)[0].removesuffix(TUNED)
+    return selection.baseline_name_of(arm).removesuffix(TUNED)
 
 
-def nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
-    """Return the finished runs that nearly failed by this measure, beside the scatter of arms on their scale."""
-    return {name: runs for group in by_scale(arms, measure) for name, runs in _nearly_failed(group, measure).items()}
+def nearly_failed(selection: SelectedArms, measure: Measure) -> NearFailures:
+    """Return the finished runs that nearly failed by this measure, beside the scatter of arms on their scale.
+
+    Those of other levels of `within`, such as languages, scatter in their own ways.
+    """
+    levels: dict[str | None, list[ArmRuns]] = {}
+    for arm in selection.rows:
+        levels.setdefault(level_of(selection, arm), []).append(arm)
+    groups = [group for arms in levels.values() for group in by_scale(arms, measure)]
+    return {name: runs for group in groups for name, runs in _nearly_failed(group, measure).items()}
 
 
 def beats(run: ArmRun, arm: ArmRuns, measure: Measure) -> bool:
@@ -154,11 +178,16 @@ QUIET, ENOUGH = 0.2, 5
 
 
 def conditions(
-    compared: Mapping[str, Sequence[float]], others: Sequence[Sequence[float]], decisive: object, level: float
+    compared: Mapping[str, Sequence[float]],
+    others: Sequence[Sequence[float]],
+    beside: Sequence[Sequence[float]],
+    decisive: object,
+    level: float,
 ) -> Iterator[Sign]:
     """Yield what the scores of a claim's arms show. compared: by arm, under the seeds that all of them have.
 
-    others: the scores of arms that lend their noise, in the order of their seeds. level: of the claim's interval.
+    others: the scores of arms that lend their noise, under their own seeds; beside: of those of them that have the
+    seeds of the compared arms, under these. level: of the claim's interval.
     """
     everyone = [*compared.values(), *others]
     seeds = len(next(iter(compared.values())))
@@ -169,12 +198,11 @@ def conditions(
             yield Sign(kind="quiet", arm=name, figure=float(ratio))
     if in_two_groups(everyone):
         yield Sign(kind="groups")
-    if follow_the_order([scores for scores in everyone if len(scores) == seeds]):
+    if follow_the_order([*compared.values(), *beside]):
         yield Sign(kind="order")
     if len(compared) == 2:
         arm, baseline = compared.values()
-        alike = [arm, *(scores for scores in others if len(scores) == seeds)]
-        yield from _of_seeds(baseline, alike, decisive, level)
+        yield from _of_seeds(baseline, [arm, *beside], decisive, level)
 
 
 def _of_seeds(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ablab.errors import UserError
 from ablab.files import json_digest, read_json
+from ablab.files.disk import lock_at, writing_in
 from ablab.judge.flaws import broken, broken_claims
 from ablab.judge.registration import Registered
 from ablab.judge.results_table import Results
@@ -63,6 +64,11 @@ def register_claims(
     Raises UserError for claims that leave open what is to be judged: whoever sees results could still choose it.
     """
     check_complete(file, experiment)
+    with writing_in(store), lock_at(store / f".{CLAIMS}.lock"):
+        return _register(file, experiment, table, rows, store)
+
+
+def _register(file: Path, experiment: TableExperiment, table: str | None, rows: int, store: Path) -> RegisteredClaims:
     near = None if table is None else place_from(table, store)
     for known in Registrations.of(store).known:
         if (known.content, known.table) == (experiment.content, near):
@@ -88,6 +94,11 @@ def check_complete(file: Path, experiment: TableExperiment) -> None:
             raise UserError(f"{file}: {key}: missing; what is registered must not be chosen once results are there")
     for metric in experiment.named_metrics:
         about_metric(metric, experiment.declared.get(metric))
+    if experiment.open_claims and not experiment.arms:
+        raise UserError(f"{file}: arms: missing; {OPEN}; allowed: arms, with the name of each that there will be")
+
+
+OPEN = "claims about each arm, the one before, effects, interactions or all levels depend on the arms that a table has"
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,8 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     claimed = {name for claim in found.experiment.claims if (name := claim.metric or found.experiment.metric)}
     then, now = (_decisive(one, claimed) for one in (found.experiment, judged.experiment))
     place = judged.place
+    if found.experiment.open_claims and (what := _other_arms(found.experiment.arms, judged.results.runs)):
+        yield f"{what}, and {OPEN}"
     if changed := [key for key, value in now.items() if then[key] != value]:
         yield f"{' and '.join(changed)} changed after the claims were registered on {found.day}"
     if found.rows:
@@ -200,6 +213,15 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
         what = "was last written" if judged.results.began is None else "has a run that began"
         yield f"{Path(place).name} {what} on {_day(at)}, before the claims were registered on {found.day}"
+
+
+def _other_arms(registered: Sequence[str] | None, there: Collection[str]) -> str:
+    """Say how the arms of a table differ from those that were registered with its claims; empty where they do not."""
+    if registered is None:
+        return "the claims were registered without the names of all arms"
+    lacking, more = [arm for arm in registered if arm not in there], [arm for arm in there if arm not in registered]
+    said = [(lacking, "missing in the table"), (more, "no registered arm")]
+    return "; ".join(f"{', '.join(arms)}: {what}" for arms, what in said if arms)
 
 
 def _decisive(experiment: TableExperiment, claimed: Collection[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
 from ablab.judge.table_rows import Sheet, is_missing
+from ablab.study.study import SAME
 from ablab.tasks.score import LARGEST_SCORE
 
 COLUMNS = ("arm", "seed", "metric", "value")
@@ -90,6 +91,9 @@ def results_of_scores(
     name: str, metrics: Sequence[str], runs: Mapping[str, Mapping[int, RunScores]], **about: Any
 ) -> Results:
     """Return results by the scores of each run; `about`: the other fields. UserError where runs have other items."""
+    if (joined := next((arm for arm in runs if SAME in arm), None)) is not None:
+        apart = joined.replace(SAME, SAME.strip())
+        raise UserError(f"{name}: arm {joined}: '{SAME}' joins names of one arm in reports; allowed: such as {apart}")
     _check_items(name, runs, about.get("corpora", {}))
     given = {
         arm: {seed: _given(scores, f"seed {seed} of {arm}") for seed, scores in of_arm.items()}

@@ -171,6 +171,14 @@ class ArmRuns:
         return frozenset(str(run.folder.path) for run in self.runs)
 
     @cached_property
+    def evaluated(self) -> frozenset[tuple[str, str | None]]:
+        """Paths and evaluations of its runs: arms that have the same are one model, under several names."""
+        return frozenset(
+            (str(run.folder.path), None if run.evaluation is None else run.evaluation.evaluation_id)
+            for run in self.runs
+        )
+
+    @cached_property
     def finished(self) -> list[ArmRun]:
         """The runs that were evaluated."""
         return [run for run in self.runs if run.has_finished]

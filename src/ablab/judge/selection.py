@@ -206,9 +206,12 @@ class SelectedArms:
 
     def baseline_of(self, row: ArmRuns) -> ArmRuns:
         """Return the row that this one is compared with."""
+        return self._row_of(self.baseline_name_of(row))
+
+    def baseline_name_of(self, row: ArmRuns) -> str:
+        """Return the name of the arm that a row is compared with; what was registered may not have that arm."""
         first = names_of(row.name)[0]
-        own = next((base for arm, base in self.baselines.items() if first in names_of(arm)), self.baseline)
-        return self._row_of(own)
+        return next((base for arm, base in self.baselines.items() if first in names_of(arm)), self.baseline)
 
     def _row_of(self, arm: str) -> ArmRuns:
         wanted = set(names_of(arm))
@@ -216,8 +219,9 @@ class SelectedArms:
 
     @property
     def baseline_rows(self) -> list[ArmRuns]:
-        """The rows with which others are compared, each once."""
-        return list({row.name: row for row in map(self.baseline_of, self.rows)}.values())
+        """The rows with which others are compared, each once, of those that there are."""
+        wanted = [set(names_of(self.baseline_name_of(row))) for row in self.rows]
+        return [row for row in self.rows if any(names <= set(names_of(row.name)) for names in wanted)]
 
     def family(self, claim: Settled) -> list[Settled]:
         """Return the claims that share an error rate with this one: the primary ones, or the secondary ones."""

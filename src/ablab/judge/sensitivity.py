@@ -7,6 +7,7 @@ import numpy as np
 
 from ablab.errors import UserError
 from ablab.judge.document import MetricLine
+from ablab.judge.estimates import level_of
 from ablab.judge.evidence import are_comparable, by_scale, is_smoke, off_scale
 from ablab.judge.metrics import Measure
 from ablab.judge.prospects import ALPHA
@@ -85,8 +86,11 @@ def seeds_to_tell(between: float, within: float, arms: int, level: float = ALPHA
 
 
 def _whole(selection: SelectedArms) -> list[ArmRuns]:
-    """Return the arms of the design whose scores can be compared and vary by noise alone."""
-    alike = [arm for arm in selection.designed if are_comparable(arm, selection.baseline_row)]
+    """Return the arms of the design whose scores can be compared and vary by noise alone, of the baseline's level."""
+    baseline = selection.baseline_row
+    level = level_of(selection, baseline)
+    of_level = [arm for arm in selection.designed if level_of(selection, arm) == level]
+    alike = [arm for arm in of_level if are_comparable(arm, baseline)]
     arms = [arm for arm in alike if not arm.diverged and len(arm.finished) > 1]
     wild: set[str] = set()
     for measure in _scores(selection).values():

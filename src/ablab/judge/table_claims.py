@@ -27,7 +27,8 @@ class TableExperiment(Declared):
     `arm`, `seed`: of a table with a row for each run, the columns that name its arm and seed; its scores are then the
     columns of `metric`, of `metrics` and of the claims. Of runs of another tool they are words of these, as the keys of
     `where` are, which all runs that count have; `at`: which of the values of a metric counts. `better`: of the metric.
-    `seeds`: those on which claims are judged; None: all that the table has.
+    `seeds`: those on which claims are judged; None: all that the table has. `arms`: all names of arms that the table is
+    to have, which registered claims need that do not name theirs.
     """
 
     question: str = ""
@@ -41,6 +42,7 @@ class TableExperiment(Declared):
     baseline: str | None = None
     within: str | None = None
     seeds: Annotated[list[int], Field(min_length=1), AfterValidator(check_seeds)] | None = None
+    arms: Annotated[list[str], Field(min_length=1)] | None = None
     labels: Labels = Field(default_factory=dict)
     metric: str | None = None
     better: Literal["higher", "lower"] | None = None
@@ -72,6 +74,16 @@ class TableExperiment(Declared):
         """The metrics that it names, without the share of failures."""
         asked = (self.metric, *self.metrics, *(claim.metric for claim in self.claims))
         return list(dict.fromkeys(name for name in asked if name is not None and name != FAILURES))
+
+    @property
+    def open_claims(self) -> list[TableClaim]:
+        """The claims of which only the table's arms say what they are about: their number, or what a mean is over."""
+        return [claim for claim in self.claims if self._is_open(claim)]
+
+    def _is_open(self, claim: TableClaim) -> bool:
+        if claim.arm is None or claim.arm == "each" or claim.baseline == "before":
+            return True  # of an effect or an interaction, too
+        return self.within is not None and self.within not in {word.partition("=")[0] for word in claim.arm.split(",")}
 
     def asking_too(self, metric: str) -> "TableExperiment":
         """Return it with one more metric to read: that by which arms are compared, where it names none."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ablab.judge.contrasts import arms_of, shared_scores
+from ablab.judge.contrasts import arms_of, independent, shared_scores
 from ablab.judge.document import LineOf, Series, TuningLine
 from ablab.judge.estimates import borrowed, borrows
 from ablab.judge.lines import ClaimLine
@@ -209,6 +209,8 @@ def _change(selection: SelectedArms, lines: Sequence[ClaimLine], usual: int, tun
     if selection.looks is not None or any(lines[one].outcome in NOT_YET for one in (usual, tuned)):
         return None
     claims = selection.claims[tuned], selection.claims[usual]
+    if not any(map(selection.is_later, claims)):
+        selection = selection.as_registered  # seeds that came later decide nothing about registered claims
     try:
         arms, weights = _weighted(selection, *claims)
         measure = selection.measure_of(claims[0])
@@ -216,7 +218,8 @@ def _change(selection: SelectedArms, lines: Sequence[ClaimLine], usual: int, tun
             return None
         scores = shared_scores(arms, measure)
         if selection.error == "moderated" and borrows(claims[0], measure):
-            return moderated_contrast(scores, weights, borrowed(selection, arms, measure))
+            own_weights, own_scores = independent(arms, weights, scores)
+            return moderated_contrast(own_scores, own_weights, borrowed(selection, arms, measure))
         return of_differences(np.array(weights) @ np.array(scores))
     except NotTestable:
         return None

@@ -92,6 +92,8 @@ def worth(
         return _bound(found, level) - abs(found.difference)
 
     inside = _component(accepted, side, None if saturated else estimate)
+    if saturated:
+        inside = (inside[0], math.inf) if side > 0 else (0.0, inside[1])
     return Worth(None if estimate is None else math.exp(min(estimate, 700.0)), *inside, saturated)
 
 
