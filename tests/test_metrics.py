@@ -48,7 +48,7 @@ def test_a_row_cut_off_by_a_crash_is_dropped(cut, tmp_path):
     assert _steps(path) == [10, 30]
 
 
-@pytest.mark.parametrize("wrong", [b"\xff", b"x", b"\0", b"nan", b","])
+@pytest.mark.parametrize("wrong", [b"\xff", b"x", b"\0", b"nan", b",", b'"'])
 def test_a_damaged_row_is_dropped_and_the_others_stay(wrong, tmp_path):
     path = tmp_path / "a.csv"
     _write(path, [10, 20, 30])

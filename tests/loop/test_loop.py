@@ -16,9 +16,12 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
+from ablab.files import write_json
 from ablab.judge.loop import Left, left_of, outcome_line
 from ablab.store.chain import Chain
-from ablab.study.loop import Ledger, read_loop
+from ablab.store.register import LOOP as LEDGER
+from ablab.store.register import Register, file_digest, waiting_for
+from ablab.study.loop import Book, Declaration, Ledger, read_loop
 
 TRAIN = """
 import json, random, sys, time
@@ -172,6 +175,35 @@ def test_failures_and_divergence_are_outcomes(folder, capsys):
     assert "no memory for it" in capsys.readouterr().out
     assert [proposal.outcome for proposal in book().proposals] == ["failed", "diverged"]
     assert all(len(proposal.seeds) == 1 for proposal in book().proposals)
+
+
+def test_what_failed_in_a_floor_or_a_confirmation_is_tried_again(folder, capsys):
+    """Their seeds are drawn before, so that nothing is chosen by it."""
+    for line, done in ((["try", "lr=0.2", "because=it should help", "hydra.launcher.jobs=4"], 0), (["confirm"], 0)):
+        Path("pause.txt").rename("gone.txt")
+        assert main(line) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "the same line, typed again, tries it again" in said
+        Path("gone.txt").rename("pause.txt")
+        assert main(line) == done
+
+
+def test_a_reader_changes_no_ledger_that_another_process_writes(folder):
+    ledger = Ledger(folder / "outputs", "loop")
+    loop = read_loop("loop").loop
+    first = Book(declared=[Declaration(at="2026-01-01T00:00:00Z", content="1", said=loop.model_dump(mode="json"))])
+    ledger.write(first)
+    waiting = waiting_for(ledger.path)
+    second = first.model_copy(update={"declared": [*first.declared, *first.declared]})
+    write_json(waiting, second.model_dump(mode="json"))
+    assert ledger.read() == first
+    Register(ledger.outputs).append(LEDGER, study="loop", digest=file_digest(waiting))
+    assert ledger.read() == second
+    assert waiting.exists()
+    with ledger.alone(print):
+        assert not waiting.exists()
+        assert ledger.read() == second
 
 
 @pytest.mark.parametrize(

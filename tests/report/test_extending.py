@@ -230,18 +230,32 @@ def test_of_two_sweeps_that_look_at_once_one_look_counts(words):
     assert len(extensions(study.folder)) == len(known) + 1
 
 
-def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words):
+def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words, monkeypatch):
     line = words()
     swept(line, most=12)
     open_before = [claim for claim in judge(of_study(define(line))) if claim.followed.state == "open"]
     assert open_before
-    close(define(line), "the machine is gone")
+    with monkeypatch.context() as killed:
+        killed.setattr("ablab.study.extending._end_looks", raising(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            close(define(line), "the machine is gone")
+    assert of_study(define(line)).ended is None
+    close(define(line), "typed again")
+    with pytest.raises(UserError, match="has ended or was given up"):
+        close(define(line), "once more")
     selection = of_study(define(line))
     assert selection.ended == "runs were given up: the machine is gone"
     found = [claim for claim in judge(selection) if claim.arm in {one.arm for one in open_before}]
     assert {claim.outcome for claim in found} == {"inconclusive"}
     # Its boundaries hold the error at any stop.
     assert {claim.exploratory for claim in judge(selection)} == {None}
+
+
+def raising(error):
+    def then(*_):
+        raise error
+
+    return then
 
 
 def test_hours_end_it_and_leave_open_claims_inconclusive(words):

@@ -12,6 +12,7 @@ from ablab.search.space import Levels, Range, Space
 from ablab.search.stopping import Stopping, TrialHandle
 from ablab.search.storage import JOURNAL, open_storage
 from ablab.search.trials import Trials, best_of, front_of, of_asked, saved_line
+from ablab.store.pack import STORAGE
 
 SPACE = Space(
     (
@@ -159,6 +160,7 @@ def stopping(tmp_path):
     """Six good trials, and one that is asked for."""
     trials = opened(tmp_path, rule="median")
     TrialHandle("study", None, "median", "valid_loss", 10, 50, "loss").write(tmp_path)
+    assert (tmp_path / STORAGE).stat().st_mode & 0o077 == 0
     for _ in range(6):
         trial = trials.ask()
         early_stop = Stopping(f"{tmp_path}:{trial.number}")

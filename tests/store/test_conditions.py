@@ -38,6 +38,13 @@ def test_what_is_no_condition_is_refused(text):
         conditions(text)
 
 
+@pytest.mark.parametrize("text", ["id=", "id=r1,", "id!="])
+def test_an_id_that_says_nothing_is_refused(text):
+    """It would be that of all runs, which `rm` would remove."""
+    with pytest.raises(UserError, match="allowed: how an id begins"):
+        conditions(text)
+
+
 def test_an_open_quote_is_refused():
     with pytest.raises(UserError, match="a quote is not closed"):
         conditions("label='ScaleNorm")

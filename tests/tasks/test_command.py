@@ -13,6 +13,8 @@ import ablab
 from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.study.definition import define
+from ablab.tasks.command.inputs import digests_of
+from ablab.tasks.registry import task_of
 from tests.tasks.commands import DONE, STUDY, TRAIN, only_run, result, words_of
 
 
@@ -183,6 +185,29 @@ def test_a_folder_with_the_store_is_the_same_input_after_a_run(folder):
     for _ in range(2):
         assert main(["train", *words_of(DONE, "task.inputs=[.]")]) == 0
     assert only_run().state == "finished"
+
+
+def test_what_lies_behind_a_link_is_an_input_too(tmp_path, monkeypatch):
+    """A data set often is a link to a larger disk; one that leads back to itself ends."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("disk/part", "data"):
+        Path(name).mkdir(parents=True)
+    Path("data/readme").write_text("the data")
+    Path("disk/part/train.txt").write_text("one")
+    plain = digests_of(["data"], Path("outputs"))
+    Path("data/train").symlink_to(Path("disk").resolve())
+    Path("disk/again").symlink_to(Path("disk").resolve())
+    linked = digests_of(["data"], Path("outputs"))
+    Path("disk/part/train.txt").write_text("another")
+    assert len({str(digests) for digests in (plain, linked, digests_of(["data"], Path("outputs")))}) == 3
+
+
+def test_a_task_that_no_option_names_is_not_imported(tmp_path, monkeypatch):
+    """The record of an archive may name what it likes."""
+    monkeypatch.chdir(tmp_path)
+    Path("evil.py").write_text("raise SystemExit('imported')")
+    assert task_of({"task.kind": "evil.Payload"}).name == "unknown"
+    assert "evil" not in sys.modules
 
 
 def test_levels_are_what_they_are_in_the_file(folder):

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from ablab.api import open as open_store
+from ablab.code.machine import signal_name
 from ablab.commands.cli import main
 from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.sweep.progress import last_line
 from ablab.tasks.command.process import execute
-from ablab.tasks.command.result import ProgressLines
+from ablab.tasks.command.result import CommandError, ProgressLines
 from tests.tasks.commands import DONE, STUDY, TRAIN, only_run, result, words_of
 
 
@@ -318,3 +319,14 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_store(folder, number):
     scores = [{run.id: run.scores["val_loss"] for run in open_store(store).runs()} for store in ("outputs", "whole")]
     assert scores[0] == scores[1]
     assert len(scores[0]) == 6
+
+
+def test_a_signal_without_a_name_has_its_number():
+    assert signal_name(9) == "SIGKILL"
+    with pytest.raises(CommandError, match="was killed by signal 40"):
+        execute([sys.executable, "-c", "import os; os.kill(os.getpid(), 40)"], {}, lambda: None, timeout=None, grace=1)
+
+
+def test_the_memory_of_a_run_is_that_of_its_command(folder):
+    assert main(["train", *words_of(f"held = bytearray(400 * 2**20)\n{DONE}")]) == 0
+    assert only_run().record.cost.peak_memory_bytes > 400 * 2**20

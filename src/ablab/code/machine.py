@@ -231,6 +231,14 @@ def within_queue() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal, or its number: those for real time have no names."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 @contextmanager
 def graceful_stop(ask_to_stop: Callable[[], None]) -> Iterator[None]:
     """Within the block the first Ctrl-C, SIGTERM or SIGHUP calls `ask_to_stop`; a second one ends at once.

@@ -1,9 +1,10 @@
 """The `rm` command: set runs aside, bring them back, or delete what was set aside."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from ablab.api import open as open_store
@@ -49,37 +50,52 @@ class RemovedRuns(Strict):
     freed: int = 0
 
 
-def dependents_of(store: Store, run: Run) -> list[str]:
-    """Return what depends on a run, a line for each: studies, reports, runs that began from it, and pruned models."""
-    found = [f"study {name}" for name in store.studies if run.id in store.of_study(name)]
-    found += [
-        f"report {path.parent.name}" for path in sorted(store.path.glob("reports/*/report.json")) if _names(path, run)
-    ]
-    found += [f"run {other.id} began from its weights" for other in _began_from(store, run)]
-    if run.folder.pruned.is_dir():
-        found += [f"pruned model {path.name}" for path in sorted(run.folder.pruned.iterdir()) if path.is_dir()]
-    return found
+class Dependents:
+    """What depends on runs of a store, which is read once for all of them."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._studies = {name: store.of_study(name) for name in store.studies}
+        self._reports = {path.parent.name: _text(path) for path in sorted(store.path.glob("reports/*/report.json"))}
+
+    def of(self, run: Run) -> list[str]:
+        """Return a line for each: studies, reports, runs that began from it, and pruned models."""
+        found = [f"study {name}" for name, runs in self._studies.items() if run.id in runs]
+        found += [f"report {name}" for name, text in self._reports.items() if f'"{run.id}"' in text]
+        origins = _origins(run)
+        begun = [other for origin in origins for other in self._begun.get(origin, []) if other != run.id]
+        found += [f"run {other} began from its weights" for other in dict.fromkeys(begun)]
+        if run.folder.pruned.is_dir():
+            found += [f"pruned model {path.name}" for path in sorted(run.folder.pruned.iterdir()) if path.is_dir()]
+        return found
+
+    @cached_property
+    def _begun(self) -> dict[str, list[str]]:
+        """The runs whose training began from weights, by their digest."""
+        begun: dict[str, list[str]] = {}
+        for run in self.store.runs():
+            with suppress(UserError):  # what cannot be read names no origin
+                if (origin := run.recipe.get("init_from")) is not None:
+                    begun.setdefault(str(origin), []).append(run.id)
+        return begun
 
 
-def _names(report: Path, run: Run) -> bool:
+def _text(report: Path) -> str:
     try:
-        return f'"{run.id}"' in report.read_text(encoding="utf-8")
+        return report.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        return False
+        return ""
 
 
-def _began_from(store: Store, run: Run) -> Iterator[Run]:
-    """Yield the runs whose training began from the weights of this one, or from those of its pruned models."""
+def _origins(run: Run) -> set[str]:
+    """Return the digests of the weights of a run, and of those of its pruned models."""
     try:
         selected = run.record.selected if run.record is not None else None
         digests = {selected.sha256} if selected is not None else set()
         digests |= {read_json(card)["sha256"] for card in run.folder.pruned.glob(f"*/{CARD}")}
+        return {str(digest) for digest in digests if digest is not None}
     except (UserError, OSError, LookupError, TypeError):
-        digests = set()
-    for other in store.runs():
-        with suppress(UserError):  # what cannot be read names no origin
-            if other.id != run.id and digests and other.recipe.get("init_from") in digests - {None}:
-                yield other
+        return set()
 
 
 def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
@@ -89,20 +105,20 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
     """
     for run in runs:
         check_inside(store, run.path)
-    removed = [
-        Removed(run=run.id, **_called(run), bytes=size(run.path), dependents=dependents_of(store, run)) for run in runs
-    ]
+    dependents = Dependents(store)
+    removed = [Removed(run=run.id, **_called(run), bytes=size(run.path), dependents=dependents.of(run)) for run in runs]
     if any(run.state == "running" for run in runs):
         busy = next(run.id for run in runs if run.state == "running")
         raise BusyError(f"{busy} is being worked on by another process; wait for it, or stop it")
     if dry_run:
         return RemovedRuns(dry_run=True, runs=removed)
-    with ExitStack() as stack:
-        for run in runs:
-            stack.enter_context(locked(run.folder))
-        moved = [
-            one.model_copy(update={"to": str(run.folder.set_aside())}) for run, one in zip(runs, removed, strict=True)
-        ]
+    for run in runs:  # one after another: a process may not hold as many files as there are runs
+        with locked(run.folder):
+            pass
+    moved = []
+    for run, one in zip(runs, removed, strict=True):
+        with locked(run.folder):
+            moved.append(one.model_copy(update={"to": str(run.folder.set_aside())}))
     return RemovedRuns(dry_run=False, runs=moved)
 
 
@@ -153,16 +169,23 @@ def restore(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Remo
     brought = []
     for origin, run in last.items():
         _check_lies_aside(store, run)
+        _check_is_free(store, origin)
         place = store.folder(origin).path
-        if place.exists():
-            raise UserError(f"{origin}: lies in {place.parent} again; set that one aside first, or leave it there")
         brought.append(Removed(run=origin, **_called(run), bytes=size(run.path), dependents=[], to=str(place)))
     for one, run in zip(brought, last.values(), strict=True) if not dry_run else ():
-        record = run.path / RECORD
-        digest = {"digest": file_digest(record)} if record.exists() else {}
-        Register(store.path).append("restored", run=one.run, **digest)
-        move(run.path, Path(str(one.to)))
+        with locked(store.folder(one.run)):
+            _check_is_free(store, one.run)
+            record = run.path / RECORD
+            digest = {"digest": file_digest(record)} if record.exists() else {}
+            Register(store.path).append("restored", run=one.run, **digest)
+            move(run.path, Path(str(one.to)))
     return RemovedRuns(dry_run=dry_run, runs=brought)
+
+
+def _check_is_free(store: Store, origin: str) -> None:
+    place = store.folder(origin).path
+    if place.exists():
+        raise UserError(f"{origin}: lies in {place.parent} again; set that one aside first, or leave it there")
 
 
 def erase(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:

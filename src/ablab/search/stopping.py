@@ -1,18 +1,19 @@
 """Early stopping of trials: a run reports each validation to the search's storage and asks whether to continue."""
 
+import json
 import math
-import os
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import read_json, write_json
+from ablab.files import read_json
+from ablab.files.disk import publish
 from ablab.search.storage import masked, open_storage
+from ablab.store.pack import STORAGE
 from ablab.tasks.task import ScoredValidation
-
-FILE = "optuna.json"
 
 STOPPED = "stopped"
 """Attribute of a trial that has to end: [step, planned steps]. Once written it is never removed."""
@@ -37,14 +38,16 @@ class TrialHandle:
 
     def write(self, folder: Path) -> None:
         """Write the file for the runs of a search."""
-        path = folder / FILE
-        write_json(path, asdict(self))
-        os.chmod(path, 0o600)  # the URL of a database may hold a password
+        # Private from the start: the URL of a database may hold a password.
+        handle, made = tempfile.mkstemp(dir=folder, prefix=f".{STORAGE}.")
+        with open(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(self), file, indent=1)
+        publish(Path(made), folder / STORAGE)
 
     @classmethod
     def read(cls, folder: Path) -> "TrialHandle":
         """Read the file last written."""
-        return cls(**read_json(folder / FILE))
+        return cls(**read_json(folder / STORAGE))
 
 
 class Stopping:

@@ -85,9 +85,13 @@ class Chain:
     def of(cls, store: Path) -> "Chain":
         """Read the register of the store in this folder; it is empty where there is none."""
         try:
-            content = (store / REGISTER).read_bytes()
+            return cls.read((store / REGISTER).read_bytes())
         except FileNotFoundError:
-            content = b""
+            return cls.read(b"")
+
+    @classmethod
+    def read(cls, content: bytes) -> "Chain":
+        """Read the bytes of a register."""
         lines = content.split(b"\n")[:-1]  # what follows the last end of a line is being written, or was torn
         digests = [line_digest(line) for line in lines]
         read = [_entry(line) for line in lines]

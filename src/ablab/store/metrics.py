@@ -80,7 +80,9 @@ def _read(path: Path, columns: Sequence[str]) -> tuple[list[dict[str, str]], int
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # A crash may cut off the last row, and a cut number may read as a smaller one.
         whole = [line for line in file if line.endswith("\n")]
-    rows = [row for row in csv.DictReader(line for line in whole if "\0" not in line) if _is_known(row, columns)]
+    # No cell is quoted: a quote is damage, and would make one cell of all that follows.
+    lines = csv.DictReader((line for line in whole if "\0" not in line), quoting=csv.QUOTE_NONE)
+    rows = [row for row in lines if _is_known(row, columns)]
     return rows, max(len(whole) - 1, 0) - len(rows)
 
 

@@ -7,12 +7,13 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
+from zipfile import ZipInfo
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
@@ -37,6 +38,9 @@ TEXT = ("corpora/*", "runs/*/evaluations/*.t[sx][tv]", "runs/*/artefacts/*", "re
 
 REGISTRATIONS = "studies/*/registered.json"
 
+STORAGE = "optuna.json"
+"""The file of a search, for its trials alone: the URL of a database may hold a password."""
+
 LARGEST = 1100
 """Bytes that a byte of an archive may stand for: deflate reaches 1,032, and counts by bzip2 about 20."""
 
@@ -51,8 +55,8 @@ class Contents(BaseModel):
 
     def has(self, place: str) -> bool:
         """Return whether a file of the store is of what is packed."""
-        if "/tracking/" in place:
-            return False  # what waits for a tracker shows nothing that the report does not
+        if "/tracking/" in place or PurePosixPath(place).name == STORAGE:
+            return False  # what waits for a tracker shows nothing that the report does not; a storage has passwords
         if place.startswith("runs/") and "/checkpoints/" in place:
             return self.weights and not place.endswith(".pt")
         return self.text or not any(fnmatch(place, shown) for shown in TEXT)
@@ -119,24 +123,50 @@ def pack(
     for folder in (*(run.path for run in runs), *folders):
         if not _absolute(folder).is_relative_to(outputs):
             raise UserError(f"{folder} is not in {outputs}; allowed: an archive of what is in one store (outputs=)")
+    register = outputs / REGISTER
+    content = register.read_bytes() if register.exists() else b""
     found = {_absolute(file).relative_to(outputs).as_posix(): file for file in _files(outputs, runs, folders)}
     files = {place: file for place, file in found.items() if contents.has(place)}
     index = PackIndex(
         **contents.model_dump(),
         name=name,
         made=made,
-        stamp=Chain.of(outputs).stamp,
+        stamp=Chain.read(content).stamp,
         runs=[run.run_id for run in runs],
-        files={place: sha256(file) for place, file in sorted(files.items())},
+        files={
+            place: hashlib.sha256(content).hexdigest() if place == REGISTER else sha256(file)
+            for place, file in sorted(files.items())
+        },
     )
+    _check_still(Chain.read(content), Chain.of(outputs), files)
     about = _about(index, set(found) - set(files))
     index.files[README] = hashlib.sha256(about.encode()).hexdigest()
     with replacing(path) as new, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
         archive.writestr(README, about)
         for place, file in files.items():
-            archive.write(file, place, compression(place))
+            if place == REGISTER:  # runs that end meanwhile add to it
+                archive.writestr(ZipInfo.from_file(file, place), content, compression(place), compresslevel=9)
+            elif _written(archive, file, place) != index.files[place]:
+                raise UserError(f"{file} {MEANWHILE}")
     return index
+
+
+MEANWHILE = "changed while it was packed; the same line, typed again, packs what is there then"
+
+
+def _check_still(before: Chain, after: Chain, places: Iterable[str]) -> None:
+    """Raise UserError where a file was entered again while the files were read: they may not fit the register then."""
+    for place in places:
+        if before.files.get(place) != after.files.get(place):
+            raise UserError(f"{place} {MEANWHILE}")
+
+
+def _written(archive: zipfile.ZipFile, file: Path, place: str) -> str:
+    """Write a file into the archive; return the SHA-256 of what was written."""
+    content = file.read_bytes()
+    archive.writestr(ZipInfo.from_file(file, place), content, compression(place), compresslevel=9)
+    return hashlib.sha256(content).hexdigest()
 
 
 def compression(place: str) -> int:

@@ -124,6 +124,12 @@ def close(study: Study, reason: str) -> Closing:
         raise UserError("close=: says nothing; allowed: the reason, such as close='the machine is gone'")
     if not (study.folder / "registered.json").exists():
         raise UserError(f"close={reason}: {study.name} was never launched; only a launched study can be closed")
+    # Two at once would each read the closings without the other's.
+    with writing_in(study.folder), lock_at(study.folder / ".closed.lock"):
+        return _close(study, reason)
+
+
+def _close(study: Study, reason: str) -> Closing:
     path = study.folder / "closed.json"
     complete(study.outputs, path)
     before = closings(study.folder)
@@ -137,12 +143,22 @@ def close(study: Study, reason: str) -> Closing:
     if running:
         at_work = f"{how_many(len(running), 'run')} still at work, such as {running[0].split()[0]}"
         raise UserError(f"{typed}: {at_work}; wait until none is, or stop them")
-    if not missing:
-        raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
-    closing = Closing(reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()})
-    content = [entry.model_dump() for entry in (*before, closing)]
-    Register(study.outputs).write(path, content, "closed", study=study.folder.name)
-    if study.looks is not None:  # no look comes after a seed that is missing
+    if missing:
+        closing = Closing(
+            reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()}
+        )
+        content = [entry.model_dump() for entry in (*before, closing)]
+        Register(study.outputs).write(path, content, "closed", study=study.folder.name)
+        _end_looks(study, closing)
+        return closing
+    if before and study.looks is not None and not any(one.ended for one in extensions(study.folder)[-1:]):
+        _end_looks(study, before[-1])  # a kill came between the closing and this
+        return before[-1]
+    raise UserError(f"{typed}: each of the {len(study.runs)} runs of {study.name} has ended or was given up")
+
+
+def _end_looks(study: Study, closing: Closing) -> None:
+    """Record that no look comes after a seed that is missing."""
+    if study.looks is not None:
         seeds = {arm.name: len(study.cells_of(arm.name)) for arm in study.arms}
         extend(study, seeds, extensions(study.folder), ended=f"runs were given up: {closing.reason}")
-    return closing

@@ -358,8 +358,15 @@ def link(study: Study) -> None:
             place, target = f"{folder}/{cell.seed}", f"{runs}/{cell.planned.run_id}"
             if _read_link(place) != target and cell.planned.folder.path.exists():
                 folder.mkdir(parents=True, exist_ok=True)
-                Path(place).unlink(missing_ok=True)
-                os.symlink(target, place, target_is_directory=True)
+                _link(place, target)
+
+
+def _link(place: str, target: str) -> None:
+    """Let the link point there; another sweep of the study may be making it, too."""
+    made = f"{place}.{os.getpid()}"
+    Path(made).unlink(missing_ok=True)
+    os.symlink(target, made, target_is_directory=True)
+    os.replace(made, place)
 
 
 def _read_link(path: str) -> str | None:

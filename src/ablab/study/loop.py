@@ -1,7 +1,8 @@
 """The file of a loop, and its ledger: a baseline, the rules by which changes to it are kept, what became of each."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,10 +16,13 @@ from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.loops import OF_WHOLE, LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
-from ablab.store.register import LOOP, Register, file_digest
+from ablab.store.register import LOOP, Register, file_digest, waiting_for
 from ablab.study.experiment import Compared, Declared, Words, find, read_as
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
+
+LOOKS = 3
+"""Times that a ledger is looked for: between two looks another process may enter one or two, and not more."""
 
 
 class Budget(Declared):
@@ -246,14 +250,22 @@ class Ledger:
         return [row["run_id"] for row in (read_json(path) if path.exists() else [])]
 
     def read(self) -> Book | None:
-        """Return its content, None where nothing was proposed. UserError where it is not what the register has."""
-        complete(self.outputs, self.path)
-        if not self.path.exists():
-            return None
-        entered = Chain.of(self.outputs).files.get(self.path.relative_to(self.outputs).as_posix())
-        if entered != file_digest(self.path):
-            raise UserError(f"{self.path}: it is not the ledger that was registered; allowed: that one")
-        content = read_json(self.path)
+        """Return its content, None where nothing was proposed. UserError where it is not what the register has.
+
+        It changes nothing, since another process may be writing: a ledger that was entered counts before it has its
+        name. Only a reader between two entries finds none of them, and looks again.
+        """
+        for _ in range(LOOKS):
+            entered = Chain.of(self.outputs).files.get(self.path.relative_to(self.outputs).as_posix())
+            for path in (self.path, waiting_for(self.path)):
+                with suppress(FileNotFoundError):  # another process has just given it its name
+                    if file_digest(path) == entered:
+                        return self._book(json.loads(path.read_bytes()))
+            if entered is None and not self.path.exists():
+                return None
+        raise UserError(f"{self.path}: it is not the ledger that was registered; allowed: that one")
+
+    def _book(self, content: Any) -> Book:
         try:
             return Book.model_validate(content)
         except ValidationError as error:
@@ -275,6 +287,7 @@ class Ledger:
                 say(f"{self.name}: another process judges a proposal; this one waits for its turn")
                 lock.acquire()
             try:
+                complete(self.outputs, self.path)
                 yield
             finally:
                 lock.release()

@@ -42,6 +42,9 @@ WHOLE, FIRST = "all kept changes", "the first baseline"
 """Arms of a confirmation; the others are the whole without one change."""
 
 
+AGAIN = "the same line, typed again, tries it again"
+
+
 class StoppedError(Exception):
     """The user has stopped the runs; the same line goes on."""
 
@@ -121,7 +124,10 @@ class Referee:
                 for name, words in asked.arms.items()
             }
             measure = self._measure(next(iter(arms.values()))[0])
-            self._run([cell for cells in arms.values() for cell in cells])
+            try:
+                self._run([cell for cells in arms.values() for cell in cells])
+            except RunFailedError as error:
+                raise UserError(f"{self.file.name}: a run of the confirmation failed: {error}; {AGAIN}") from None
             scores = {}
             for name, cells in arms.items():
                 found = scores_of([cell.planned for cell in cells], measure)
@@ -251,7 +257,7 @@ class Referee:
         try:
             self._run(cells)
         except RunFailedError as error:
-            raise UserError(f"{self.file.name}: a run of the floor failed: {error}") from None
+            raise UserError(f"{self.file.name}: a run of the floor failed: {error}; {AGAIN}") from None
         check_noise(self.file.name, self.floor_scores(book))
         return book
 

@@ -96,9 +96,12 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
 
 
 def finish(study: Study, launch: Launch, console: Console) -> Board | None:
-    """Run what is missing of a study, and return what there is then; None when the user has stopped it."""
+    """Run what is missing of a study, and return what there is then; None when the user has stopped it.
+
+    Runs that have failed are tried again: their seeds are fixed, so that nothing is chosen by it.
+    """
     board = Board(study)
-    return board if _work(board, launch, Policy(), console) else None
+    return board if _work(board, launch, Policy(retry_failed=True), console) else None
 
 
 def _is_over(board: Board) -> bool:

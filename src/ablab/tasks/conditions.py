@@ -126,6 +126,8 @@ def _condition(word: str) -> Condition:
         if DAY.fullmatch(one.value) is None:
             raise UserError(f"where={word}: allowed: a day or month, such as {ENDED}{one.operator}2026-11-25")
         return one
+    if one.key == ID and not all(one.value.split(",")):
+        raise UserError(f"where={word}: allowed: how an id begins, such as id=r3f2; one that says nothing is all runs")
     if one.operator in COMPARED and _number(one.value) is None:
         of = " of megabytes" * (one.key == SIZE)
         raise UserError(f"where={word}: allowed: a number{of}, such as {one.key}{one.operator}100")

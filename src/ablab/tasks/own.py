@@ -2,6 +2,7 @@
 
 import math
 import resource
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -201,10 +202,12 @@ class OwnTask(Task, ABC):
     """A task of one's own. Its constructor takes the settings, with their types and defaults, as a part's does.
 
     Interrupted training goes on from the state of the last validation. The last state is the selected one. `tested`:
-    what its evaluations are on. `continuing`: what is said of a run that goes on after a step.
+    what its evaluations are on. `continuing`: what is said of a run that goes on after a step. `memory_of`: whose
+    memory a record has, as `peak_memory` asks.
     """
 
     tested: ClassVar[str] = "test"
+    memory_of: ClassVar[int] = resource.RUSAGE_SELF
     continuing: ClassVar[str] = "continues from step {:,}"
 
     @abstractmethod
@@ -259,7 +262,8 @@ class OwnTask(Task, ABC):
                 return None
         if diverged is None and not loop.validations:
             raise self._unvalidated()
-        record = _record(work, loop, diverged, None if diverged is not None else self.told_cost(loop.state))
+        told = None if diverged is not None else self.told_cost(loop.state)
+        record = _record(work, loop, diverged, _cost(loop, told, peak_memory(self.memory_of)))
         if unnamed:
             record = record.model_copy(update={"provenance": {**record.provenance, UNNAMED: unnamed}})
         work.folder.write_record(record)
@@ -312,7 +316,7 @@ class OwnTask(Task, ABC):
         planned.folder.write_evaluation(evaluation, None)
 
 
-def _record(planned: Any, loop: Loop, diverged: str | None, told: ToldCost | None) -> Record:
+def _record(planned: Any, loop: Loop, diverged: str | None, cost: Cost) -> Record:
     made = provenance(planned.recipe)
     state = planned.folder.checkpoints / STATE
     last = loop.validations[-1] if loop.validations else {}
@@ -328,7 +332,7 @@ def _record(planned: Any, loop: Loop, diverged: str | None, told: ToldCost | Non
         if diverged is not None
         else Selected(steps=[loop.step], scores={key: value for key, value in last.items() if key != "step"}),
         validations=loop.validations,
-        cost=_cost(loop, told),
+        cost=cost,
         data={"sha256": {}, **({"state": sha256(state)} if state.exists() else {}), **_artefacts(planned.folder)},
         runtime={**planned.config.part(Role.RUNTIME), "device": "cpu"},
         provenance=made,
@@ -344,7 +348,7 @@ def _artefacts(folder: Any) -> dict[str, dict[str, str]]:
     return {"artefacts": digests} if digests else {}
 
 
-def _cost(loop: Loop, told: ToldCost | None) -> Cost:
+def _cost(loop: Loop, told: ToldCost | None, measured: int) -> Cost:
     """Return what was measured, and what only the program knows. Its seconds replace none: a score is measured."""
     memory = None if told is None else told.memory
     return Cost(
@@ -352,10 +356,11 @@ def _cost(loop: Loop, told: ToldCost | None) -> Cost:
         tokens=0 if told is None or told.tokens is None else told.tokens,
         seconds=loop.seconds,
         train_seconds=loop.seconds,
-        peak_memory_bytes=_peak_memory() if memory is None else memory,
+        peak_memory_bytes=measured if memory is None else memory,
         told=told,
     )
 
 
-def _peak_memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def peak_memory(who: int) -> int:
+    """Return the most bytes of memory that this process has had, RUSAGE_SELF, or one of its children that ended."""
+    return resource.getrusage(who).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

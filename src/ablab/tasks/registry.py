@@ -51,7 +51,8 @@ def _with_settings(kind: str, settings: str) -> Task:
 def task_named(kind: str = DEFAULT) -> Task:
     """Return the task of a kind, without settings: what it declares of its scores.
 
-    One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen.
+    One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen. So does
+    one that no option names here: a record from elsewhere must not import what it likes.
     """
     return _task_named(kind, user_confs())
 
@@ -59,7 +60,7 @@ def task_named(kind: str = DEFAULT) -> Task:
 @cache
 def _task_named(kind: str, confs: Sequence[Path]) -> Task:
     try:
-        part = part_of("task", kind)
+        part = part_of("task", kind) if kind in kinds("task") else None
         found = None if part is None else load(part)
     except UserError:
         found = None

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from ablab.code.machine import signal_name
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.store.failures import Kind, read_failure, write_failure
 from ablab.store.records import now
@@ -199,7 +200,7 @@ def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> N
 def cause_of(code: int, log: Path) -> Cause:
     """Return the cause from exit code and log. Linux sends SIGKILL to a process that exhausts memory."""
     if code < 0:
-        name = signal.Signals(-code).name
+        name = signal_name(-code)
         return Cause("killed", f"the process was killed by {name}" + (" (out of memory?)" if code == -9 else ""))
     return Cause("error", _last_line(log) or f"the process ended with {code}")
 

@@ -42,9 +42,21 @@ def _files(name: str) -> Iterator[Path]:
     found = [path] if path.exists() else Path().glob(name) if not path.is_absolute() else []
     for each in found:
         if each.is_dir():
-            yield from (one for one in each.rglob("*") if one.is_file() and not set(one.parts) & set(SKIPPED))
+            yield from (one for one in _below(each) if one.is_file() and not set(one.parts) & set(SKIPPED))
         elif each.is_file():
             yield each
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what lies below a folder, also behind links to other folders, but for one that leads back to itself."""
+    for inside, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(inside)
+        folders[:] = [name for name in folders if not _holds(os.path.realpath(os.path.join(inside, name)), real)]
+        yield from (Path(inside, name) for name in names)
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)
 
 
 def _of_file(path: Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from ablab.code.machine import graceful_stop
+from ablab.code.machine import graceful_stop, signal_name
 from ablab.tasks.command.result import CommandError
 
 POLL = 0.1
@@ -103,7 +103,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> None:
 
 def _failure(code: int, last: str) -> str:
     """Return a line on how a command failed. One that a signal has killed may be tried again."""
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
     return f"the command {how}{': ' if last else ''}{last}"
 
 

@@ -1,6 +1,7 @@
 """The task `command`: to train is to run a command once, with its words filled in for an arm and a seed."""
 
 import math
+import resource
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -59,6 +60,7 @@ class Command(OwnTask):
     is_heard = True
     tested = "result"
     continuing = "had come to step {:,}"
+    memory_of = resource.RUSAGE_CHILDREN
     scores: Scores = MappingProxyType({})
     primary = loss = ""
     costs: ClassVar[Scores] = {"seconds": Score("time of a run", "s", 2, False, "training", "seconds")}
