@@ -16,6 +16,7 @@ from ablab.config.groups import default_choices
 from ablab.config.keys import all_fields
 from ablab.fields import Role, flatten
 from ablab.tasks import identity
+from ablab.tasks.identity import differing
 from ablab.transformer.data.numbers import Numbers
 from tests.variants import variants
 
@@ -444,3 +445,10 @@ def test_the_length_limit_fits_the_tokenizer(words, valid, test):
     assert (config.valid_extra_tokens, config.test_extra_tokens) == (valid, test)
     assert identity.recipe(config)["training"].get("max_extra_tokens", 50) == valid
     assert identity.evaluation(config)["decoding"]["max_extra_tokens"] == test
+
+
+def test_a_number_of_another_type_is_another_value():
+    """A program may read 1, 1.0 and true in three ways."""
+    for one, other in ((1, 1.0), (1, True), (1.0, True)):
+        assert differing({"task.values.x": one}, {"task.values.x": other}) == {"task.values.x": other}
+    assert differing({"task.values.x": 1}, {"task.values.x": 1}) == {}

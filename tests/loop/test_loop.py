@@ -18,6 +18,7 @@ from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
 from ablab.files import write_json
 from ablab.judge.loop import Left, left_of, outcome_line
+from ablab.report.loop import _markdown
 from ablab.store.chain import Chain
 from ablab.store.register import LOOP as LEDGER
 from ablab.store.register import Register, file_digest, waiting_for
@@ -237,6 +238,20 @@ def test_a_study_on_the_seeds_of_a_floor_trains_no_baseline(folder, capsys):
     assert len(started()) == 2 * len(floor.seeds), "only those of the other width were trained"
 
 
+def test_a_change_without_noise_is_not_kept(folder, capsys):
+    """The next floor would have one score, by which nothing could be judged, and nobody could take the change back."""
+    text = TRAIN.replace("random.Random(seed).gauss(0, 0.01)", "(lr < 1) * random.Random(seed).gauss(0, 0.01)")
+    Path("train.py").write_text(text)
+    assert propose("lr=1.6") == DROPPED
+    assert "its runs have one score whatever their seed" in capsys.readouterr().out
+    assert propose("lr=0.2") == 0
+
+
+def test_reasons_are_text_in_a_page_of_markdown():
+    (_, _, row) = _markdown(["because"], [["<img src=x> a|b\nc"]])
+    assert row == "| \\<img src=x> a\\|b c |"
+
+
 def test_a_spent_budget_ends_the_loop(folder, capsys):
     for width in (1, 2, 3, 4):
         propose(f"width={width}")
@@ -269,7 +284,7 @@ def test_an_hour_is_left_of_a_hundred_and_one_after_a_hundred():
 )
 def test_what_is_kept_for_less_than_the_margin_says_so(estimate, outcome, said):
     last = SimpleNamespace(floor=1, estimate=estimate, low=-0.1, high=0.1, p=0.01, seeds=2)
-    proposal = SimpleNamespace(outcome=outcome, looks=[last])
+    proposal = SimpleNamespace(outcome=outcome, looks=[last], why="")
     measure = SimpleNamespace(digits=3, higher_is_better=False, title="loss")
     line = outcome_line(proposal, SimpleNamespace(margin=0.05), measure, [SimpleNamespace(seeds=(1, 2, 3))])
     assert ("], less than matters, one-sided p" in line) == said

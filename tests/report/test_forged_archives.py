@@ -215,3 +215,50 @@ def test_a_damaged_record_stops_its_study_with_a_remedy_that_works(place, capsys
     assert line.endswith(f"; ablab rm run={folder.run_id} sets it aside, and it is trained anew")
     assert main(["rm", f"run={folder.run_id}", f"outputs={place.study.outputs}"]) == 0
     assert main(["study", *place.words]) == 0
+
+
+def _relisted(forged, change):
+    place = f"{forged.study}runs.json"
+    forged.files[place] = json.dumps(change(json.loads(forged.files[place]))).encode()
+    forged.write()
+
+
+def _twice(rows):
+    """A run in the place of another seed's, as whoever dislikes that one would list it."""
+    one, other = [row for row in rows if row["arm"] == rows[0]["arm"]][:2]
+    return [{**row, "run_id": one["run_id"]} if row is other else row for row in rows]
+
+
+def _swapped(rows):
+    first, *_, last = dict.fromkeys(row["arm"] for row in rows)
+    names = {first: last, last: first}
+    return [{**row, "arm": names.get(row["arm"], row["arm"])} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_twice, "is listed as seed"),
+        (_swapped, "has settings that were not registered for it"),
+        (lambda rows: [{**row, "run_id": f"../runs/{row['run_id']}"} for row in rows], "cannot be read as the list"),
+        (lambda rows: [1], "cannot be read as the list"),
+        (lambda rows: {}, "cannot be read as the list"),
+    ],
+    ids=["twice", "swapped", "outside", "numbers", "no list"],
+)
+def test_a_list_of_runs_that_was_edited_is_noticed(archive, tmp_path, capsys, change, said):
+    """The register does not have the list, but what was registered of its arms, and each run has its seed."""
+    forged = Forged(archive)
+    _relisted(forged, change)
+    assert main(["verify", f"archive={archive}"]) == 1
+    assert said in capsys.readouterr().out
+    theirs = tmp_path / "theirs"
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(theirs)
+    code = main(["report", f"experiment={forged.index['name']}", f"outputs={theirs}", "resamples=1000"])
+    out, err = capsys.readouterr()
+    assert said in (out if code == 0 else err)
+    assert err.count("\n") == (code != 0)
+    if code == 0:
+        (report,) = (theirs / "reports").iterdir()
+        assert all(claim["exploratory"] for claim in json.loads((report / "report.json").read_text())["claims"])

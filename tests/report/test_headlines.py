@@ -164,7 +164,7 @@ def test_so_it_does_where_runs_diverged(expect, higher_is_better, margin, arm, b
         assert "If a is worse than b, then by less than the margin of" in headline
         assert line.strength == "with the margin added"
         return
-    assert ("A is better than b" in headline, "A is worse than b" in headline) == (
+    assert ("a is better than b" in headline, "a is worse than b" in headline) == (
         (compared.better > 0, compared.better < 0)
     )
     assert ("by at least the margin of" in headline) == (line.large and bool(margin) and ranked)
@@ -181,19 +181,19 @@ def test_every_position_of_an_interval_has_its_own_words():
         cases = [Case(asked(expect, higher_is_better=True), 1.0, values(mean, 0.1)) for mean in means]
         return [plain_words(line_of(verdicts([case])[0], expect, 1.0), "test_bleu") for case in cases]
 
-    worse, better = "A is worse than b by at least 1 BLEU.", "A is better than b by at least 1 BLEU."
-    little_worse = "A is worse than b, but by less than 1 BLEU."
-    little_better = "A is better than b, but by less than 1 BLEU."
-    alike = "A and b differ by less than 1 BLEU."
+    worse, better = "a is worse than b by at least 1 BLEU.", "a is better than b by at least 1 BLEU."
+    little_worse = "a is worse than b, but by less than 1 BLEU."
+    little_better = "a is better than b, but by less than 1 BLEU."
+    alike = "a and b differ by less than 1 BLEU."
     positions = (-3, -0.5, 0.02, 0.5, 3)
     for expect in ("greater", "less", "equal"):
         assert said(expect, *positions) == [worse, little_worse, alike, little_better, better]
     assert said("not_worse", *positions) == [
-        *(worse, little_worse, "If a is worse than b, then by less than 1 BLEU.", "A is better than b."),
-        "A is better than b.",
+        *(worse, little_worse, "If a is worse than b, then by less than 1 BLEU.", "a is better than b."),
+        "a is better than b.",
     ]
-    assert said("greater", 1.0) == ["A is better than b."]
-    assert said("greater", -1.0) == ["A is worse than b."]
+    assert said("greater", 1.0) == ["a is better than b."]
+    assert said("greater", -1.0) == ["a is worse than b."]
     assert said("equal", 1.0) == ["These seeds cannot tell whether a and b differ by less than 1 BLEU."]
     assert said("not_worse", -1.0) == ["These seeds cannot tell whether a is worse than b by 1 BLEU or more."]
 
@@ -203,7 +203,7 @@ def test_an_arm_that_is_a_little_worse_is_never_called_as_good():
     scattered = values(-0.198, 0.0215)
     for expect in EXPECT:
         line = line_of(verdicts([Case(asked(expect, higher_is_better=True), 0.25, scattered)])[0], expect, 0.25)
-        assert plain_words(line, "test_bleu") == "A is worse than b, but by less than 0.25 BLEU."
+        assert plain_words(line, "test_bleu") == "a is worse than b, but by less than 0.25 BLEU."
         assert line.strength == "below 0 by less than the margin"
 
 

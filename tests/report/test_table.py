@@ -484,3 +484,21 @@ def test_of_several_levels_the_metrics_are_compared_in_that_of_the_baseline(tmp_
     found, *_ = reported_from(table(tmp_path, rows, about=about))
     assert [(line["arms"], line["runs"]) for line in found["metrics"]] == [(3, 12)] * 2
     assert all(line["between"] < 1.0 for line in found["metrics"])
+
+
+def test_levels_that_would_be_one_arm_are_refused(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text('x,y,seed,acc\n"1,y=2",3,1,50\n1,"2,y=3",2,50\n')
+    about = tmp_path / "c.yaml"
+    about.write_text("arm: [x, y]\nmetric: acc\nbetter: higher\n")
+    code, _, err = typed(f"table={path}", f"claims={about}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "are both named x=1,y=2,y=3" in err
+
+
+def test_a_line_of_json_that_names_a_field_twice_is_refused(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"arm": "a", "seed": 1, "metric": "acc", "value": 49.2, "value": 3}\n')
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "value is named twice" in err

@@ -284,3 +284,22 @@ def test_a_new_study_of_a_command_ends_in_a_verdict(folder, capsys, monkeypatch)
     assert main(["report", "experiment=schedule"]) == 0
     assert "A cosine schedule is better than a constant rate by at least 0.02 nats." in capsys.readouterr().out
     subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], check=True)
+
+
+def test_a_run_beyond_bounds_that_were_declared_later_is_no_result_of_it(folder, capsys):
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    path = Path("experiments/lr.yaml")
+    path.write_text(path.read_text().replace("{better: lower,", "{better: lower, high: 1.9,"))
+    capsys.readouterr()
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) != 0
+    assert "its bounds are -inf and 1.9" in "".join(capsys.readouterr())
+
+
+def test_a_step_among_the_scores_is_no_step_of_the_curve(folder, capsys):
+    words = words_of(result('{"scores": {"loss": 1, "step": 5}}'))
+    assert main(["train", *words]) == 0
+    assert only_run().scores["loss"] == 1
+    capsys.readouterr()
+    declared = ["task.scores={step: {better: lower}}" if "task.scores" in word else word for word in words]
+    assert main(["train", *declared]) == 2
+    assert "scores.step: that is when a score was told; allowed: another name" in capsys.readouterr().err

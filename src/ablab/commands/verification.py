@@ -142,7 +142,7 @@ def _of_run(folder: RunFolder) -> Iterator[Iterator[str]]:
     try:
         evaluations, curves = {found.evaluation_id: found for found in folder.evaluations()}, folder.curves()
     except UserError as error:
-        yield iter((str(error),))
+        yield iter((str(error).replace(f"{folder.outputs}/", ""),))
         return
     points: dict[str, list[Point]] = {evaluation_id: [] for evaluation_id in evaluations}
     for point in (point for curve in curves for point in curve.points):

@@ -9,6 +9,8 @@ from ablab.commands.verification import Reported, Verified, all_hold, ended_of, 
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, broken_claims, checked, gone_of
+from ablab.judge.listed import listed, misplaced
+from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_kept import of_kept
@@ -112,6 +114,7 @@ def _archive(path: Path, stamps: Sequence[HeldStamp], console: Console) -> Verif
             *(*cut, *broken(chain, studies), *gone_of(chain, studies, [run.run_id for run in runs]), *unreadable),
             *(broken_claims(chain, folder) if is_packed else ()),
             *_edited(studies, folder),
+            *_misplaced(studies, runs, folder),
         ]
         try:
             notes = departures_of_archive(folder, chain, runs)
@@ -150,6 +153,17 @@ def _ended(folder: Path, index: PackIndex) -> tuple[list[FinishedRun], list[str]
 def _within(folder: Path, error: UserError) -> str:
     """Return an error about a file of an unpacked archive, without the folder, which is gone when it is read."""
     return str(error).replace(f"{folder}/", "")
+
+
+def _misplaced(studies: Sequence[Path], runs: Sequence[FinishedRun], folder: Path) -> Iterator[str]:
+    """Yield what the lists of studies have in the place of other runs."""
+    known = {run.run_id: (run.record.condition_id, int(run.record.config.get("seed", -1))) for run in runs}
+    for study in studies:
+        try:
+            if (rows := listed(study)) and (study / "registered.json").exists():
+                yield from (f"{study.name}: {line}" for line in misplaced(rows, known, Registered.every(study)))
+        except UserError as error:
+            yield _within(folder, error)
 
 
 def _edited(studies: Sequence[Path], folder: Path) -> Iterator[str]:

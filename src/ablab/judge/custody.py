@@ -48,7 +48,10 @@ def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         record, recipe = folder.record(), folder.recipe()
         evaluations, curves = folder.evaluations(), folder.curves()
     except UserError as error:
-        yield Link(_place(folder, RECORD), str(error))
+        file, _, fault = str(error).partition(": ")
+        is_own = Path(file).is_relative_to(folder.path)
+        place = str(Path(file).relative_to(folder.path)) if is_own else RECORD
+        yield Link(_place(folder, place), fault if is_own else str(error))
         return
     if record is None:
         return

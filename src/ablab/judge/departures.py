@@ -9,6 +9,7 @@ from ablab.files import read_json
 from ablab.judge.claims import exploratory
 from ablab.judge.document import Document
 from ablab.judge.flaws import is_history, trained_again
+from ablab.judge.listed import listed
 from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain, History
@@ -116,5 +117,4 @@ def _expected(study: Path, first: Registered) -> Iterator[tuple[str, int]]:
 def _given_up(study: Path, closed: Sequence[Closing]) -> set[tuple[str, int]]:
     """Return arm and seed of the runs that were given up, as the study lists its runs."""
     ids = {run.split()[0] for closing in closed for run in closing.runs}
-    path = study / "runs.json"
-    return {(run["arm"], run["seed"]) for run in (read_json(path) if path.exists() else []) if run["run_id"] in ids}
+    return {(run.arm, run.seed) for run in listed(study) if run.run_id in ids}

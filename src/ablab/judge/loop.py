@@ -69,6 +69,11 @@ def scores_of(runs: Sequence[Planned], measure: Measure) -> list[float] | None:
         raise UserError(f"metric: {error}") from None
 
 
+def is_without_noise(scores: Sequence[float]) -> bool:
+    """Return whether several runs have one score, so that a floor of such runs could judge nothing."""
+    return len(scores) > 1 and not vary(np.array(scores))
+
+
 def check_noise(name: str, floor: Sequence[float]) -> None:
     """Raise UserError where the runs of a floor are alike, so that any difference would be more than noise."""
     if not vary(np.array(floor)):
@@ -108,7 +113,8 @@ def outcome_line(proposal: Proposal, loop: DeclaredLoop, measure: Measure, floor
     small = ", less than matters" if proposal.outcome == "kept" and better < loop.margin else ""
     floor = floors[last.floor - 1]
     figures = f"{last.estimate:+.{digits}f}, 95 % interval [{last.low:+.{digits}f}, {last.high:+.{digits}f}]"
+    why = f"; {proposal.why}" if proposal.why else ""
     return (
         f"{proposal.outcome}: {measure.title} {figures}{small}, one-sided {p_words(last.p)}, "
-        f"{how_many(last.seeds, 'seed')} against {len(floor.seeds)}"
+        f"{how_many(last.seeds, 'seed')} against {len(floor.seeds)}{why}"
     )

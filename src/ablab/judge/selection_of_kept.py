@@ -1,12 +1,11 @@
 """Select the runs of a study by what its store keeps of it, where neither its file nor its own parts are at hand."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import read_json
+from ablab.judge.listed import Listed, listed, misplaced
 from ablab.judge.metrics import measures
 from ablab.judge.registration import Registered, called
 from ablab.judge.runs import ArmRun, ArmRuns
@@ -44,11 +43,14 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         raise UserError(f"experiment={name}: runs of it were given up; allowed: with the file of the experiment")
     if experiment.tune is not None or experiment.search is not None:
         raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
-    rows: list[Mapping[str, Any]] = read_json(folder / "runs.json")
-    runs = [(row["arm"], _run(row, registered, outputs)) for row in rows]
+    rows = listed(folder)
+    there = [_run(row, registered, outputs) for row in rows]
+    runs = [(row.arm, run) for row, run in zip(rows, there, strict=True)]
     runs += [(arm, _missing(outputs / f"runs/{arm}/{seed}", seed)) for arm, seed in _unlisted(rows, registered)]
     arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
-    departed = _departed(arms, registered)
+    known = {run.folder.run_id: (run.record.condition_id, run.seed) for run in there if run.record is not None}
+    wrong = list(misplaced(rows, known, Registered.every(folder)))
+    departed = "; ".join(wrong) or _departed(arms, registered)
     later = [claim for claim in Registered.every(folder)[-1].claims if not registered.asks(claim)]
     first = next((run for arm in arms for run in arm.runs if run.record is not None), None)
     if first is None or first.record is None:
@@ -99,9 +101,9 @@ def _is_of_another(run: ArmRun, condition: str | None) -> bool:
     return condition is not None and run.record is not None and run.record.condition_id != condition
 
 
-def _unlisted(rows: Sequence[Mapping[str, Any]], registered: Registered) -> Iterator[tuple[str, int]]:
+def _unlisted(rows: Sequence[Listed], registered: Registered) -> Iterator[tuple[str, int]]:
     """Yield arm and seed of registered runs that the study does not list; where seeds are added, nobody knows."""
-    there = {(row["arm"], row["seed"]) for row in rows}
+    there = {(row.arm, row.seed) for row in rows}
     every = product(registered.arms, registered.seeds) if registered.looks is None else ()
     yield from (place for place in every if place not in there)
 
@@ -110,18 +112,18 @@ def _missing(path: Path, seed: int) -> ArmRun:
     return ArmRun(RunFolder(path), seed, "missing", None, None, None, {})
 
 
-def _run(row: Mapping[str, Any], registered: Registered, outputs: Path) -> ArmRun:
-    folder = RunFolder(outputs / "runs" / row["run_id"])
-    evaluation, _, curve = (registered.way(row["arm"]) or "").partition(" ")
+def _run(row: Listed, registered: Registered, outputs: Path) -> ArmRun:
+    folder = RunFolder(outputs / "runs" / row.run_id)
+    evaluation, _, curve = (registered.way(row.arm) or "").partition(" ")
     try:
         record = folder.record()
         if record is None:
-            return _missing(folder.path, row["seed"])
+            return _missing(folder.path, row.seed)
         found = ArmRun.read(folder, evaluation, curve)
         assert found is not None
         return found
     except UserError as error:
-        return ArmRun.damaged(folder, row["seed"], {}, str(error))
+        return ArmRun.damaged(folder, row.seed, {}, str(error))
 
 
 def _lengths(

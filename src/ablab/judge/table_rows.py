@@ -66,6 +66,7 @@ class RunColumns:
 
     def _scores(self, rows: Sequence[Row]) -> Iterator[Row]:
         counts = {column for column in self.arm if any(type(row.values.get(column)) is int for row in rows)}
+        named: dict[str, dict[str, Any]] = {}
         for where, values in rows:
             levels = {column: _level(values.get(column), column in counts) for column in self.arm}
             are_empty = not any(str(level).strip() for level in levels.values())
@@ -73,6 +74,10 @@ class RunColumns:
                 if are_empty or is_missing(level):
                     raise UserError(f"{where}: {column} is missing, so that the run has no arm; allowed: a level")
             arm = ",".join(f"{column}={level}" for column, level in levels.items())
+            if (other := named.setdefault(arm, levels)) != levels:
+                raise UserError(
+                    f"{where}: {levels} and {other} are both named {arm}; allowed: levels without such commas"
+                )
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
                 yield Row(where, one)
@@ -141,13 +146,22 @@ def _json_lines(path: Path) -> Sheet:
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
             if line.strip():
-                rows.append(Row(f"{path}:{number}", json.loads(line)))
+                rows.append(Row(f"{path}:{number}", json.loads(line, object_pairs_hook=_each_once)))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}:{number}: cannot be read as a line of JSON ({error})") from None
     for where, values in rows:
         if not isinstance(values, dict):
             raise UserError(f'{where}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
     return Sheet.of(str(path), rows)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; ValueError where it names a field twice, of which the last would count."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise ValueError(f"{twice} is named twice")
+    return found
 
 
 def _parquet(path: Path) -> Sheet:

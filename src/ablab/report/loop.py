@@ -12,6 +12,7 @@ from ablab.judge.loop import Left, outcome_line
 from ablab.judge.metrics import Measure
 from ablab.report.drawing import intervals
 from ablab.report.page import rendered
+from ablab.report.text import escaped
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
 from ablab.text import aligned, digits_apart, how_many, p_text, program
 
@@ -145,7 +146,8 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
     rows = [["", "change", "because", "what became of it", "runs"]]
     for each in state.proposals:
         became = outcome_line(each, file.loop, measure, book.floors)
-        rows.append([str(each.number), " ".join(each.words), each.because, became, str(len(each.seeds))])
+        because = " ".join(each.because.split())
+        rows.append([str(each.number), " ".join(each.words), because, became, str(len(each.seeds))])
     if state.proposals:
         yield from aligned(rows, left=4)
     yield f"Stack: {_stack(book)}"
@@ -267,7 +269,7 @@ def _how(told: ConfirmedLoop, file: LoopFile, book: Book) -> str:
     """Say how many seeds there were, on what, and what the error is of."""
     error = f"{100 * file.loop.confirmation.error:g} %"
     sealed = " ".join(file.loop.confirmation.sealed)
-    test = f" The test set ({sealed}) was not used before." if sealed and len(book.confirmed) == 1 else ""
+    test = f" No confirmation of this loop had used {sealed} before." if sealed and len(book.confirmed) == 1 else ""
     again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
     idle = "".join(f" {_idle(each)}" for each in told.idle)
     return (
@@ -280,8 +282,7 @@ def _markdown_page(content: Mapping[str, Any], stamp: str | None) -> Iterator[st
     yield from (f"# {content['name']}: {content['question']}", "", content["headline"], "")
     yield from _markdown(content["head"], content["rows"])
     yield from ("", content["how"], "", "## Proposals", "")
-    rows = [[number, f"`{change}`", *others] for number, change, *others in content["proposals"]]
-    yield from _markdown(content["columns"], rows)
+    yield from _markdown(content["columns"], content["proposals"])
     if stamp is not None:
         yield from ("", f"Register: {stamp}")
 
@@ -290,4 +291,4 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
     yield f"| {' | '.join(head)} |"
     yield f"| {' | '.join('---' for _ in head)} |"
     for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+        yield f"| {' | '.join(escaped(' '.join(cell.split())) for cell in row)} |"

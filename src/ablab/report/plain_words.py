@@ -139,7 +139,9 @@ def plain_words(claim: ClaimLine, metric: str) -> str:
     """
     said = _asked(claim, metric) if claim.outcome in OPEN else _shown(claim, metric)
     said = f"{said}{_instead(claim)}."
-    return f"{EXPLORATORY}{said}" if claim.exploratory else _capital(said)
+    if claim.exploratory:
+        return f"{EXPLORATORY}{said}"
+    return said if said.startswith((claim.arm, claim.baseline)) else _capital(said)  # names are as they are typed
 
 
 def _shown(claim: ClaimLine, metric: str) -> str:

@@ -120,7 +120,7 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence
 
 
 MARKUP = re.compile(
-    r"([|*`]|<(?=[a-zA-Z/!])|&(?=#?\w+;)|~(?=~)|(?<=~)~|(?<!\w)_|_(?!\w)|\[(?=[^\[\]]*\]\()|\\(?=[!-/:-@\[-`{-~]))"
+    r"([|*`]|<(?=[a-zA-Z/!])|&(?=#?\w+;)|~(?=~)|(?<=~)~|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\[\]]*\]\()|\\(?=[!-/:-@\[-`{-~]))"
 )
 """Among them `_` at the edge of a word, `[` of a link, and a backslash before punctuation."""
 

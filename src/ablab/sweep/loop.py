@@ -15,6 +15,7 @@ from ablab.judge.loop import (
     check_noise,
     contrasts_of,
     identity_of,
+    is_without_noise,
     left_of,
     look_at,
     measure_of,
@@ -41,6 +42,8 @@ SEEDS = 2**31
 WHOLE, FIRST = "all kept changes", "the first baseline"
 """Arms of a confirmation; the others are the whole without one change."""
 
+
+NO_NOISE = "its runs have one score whatever their seed, so that no change to it could be judged"
 
 AGAIN = "the same line, typed again, tries it again"
 
@@ -228,6 +231,8 @@ class Referee:
             looked = [*proposal.looks, seen(found, now(), wanted, len(book.floors))]
             proposal = proposal.model_copy(update={"looks": looked})
             book = self.ledger.write(book.with_proposal(proposal))
+            if found.outcome == "kept" and is_without_noise(scores):
+                return self._decided(book, proposal, "dropped", NO_NOISE)  # the next floor would have no noise
             if found.outcome != "go on":
                 return self._decided(book, proposal, found.outcome, "")
         raise AssertionError("the last look decides")

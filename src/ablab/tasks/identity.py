@@ -26,10 +26,15 @@ def differing(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, A
     Recipes are compared, not words: a word may have no effect, or more than one. What `ours` lacks since its option has
     no such field is left out.
     """
-    keys = [key for key in {**theirs, **ours} if key != "seed" and theirs.get(key) != ours.get(key)]
+    keys = [key for key in {**theirs, **ours} if key != "seed" and _are_other(theirs.get(key), ours.get(key))]
     named = ("kind", TARGET)
     changed = {key.partition(".")[0] for key in keys if key.partition(".")[2] in named}
     return {key: ours.get(key) for key in keys if key in ours or key.partition(".")[0] not in changed}
+
+
+def _are_other(one: object, other: object) -> bool:
+    """Return whether two values are not the same: 1, 1.0 and true are three, which a program may read in three ways."""
+    return type(one) is not type(other) or one != other
 
 
 def evaluation(config: Config) -> dict[str, Any]:

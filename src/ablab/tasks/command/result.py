@@ -79,11 +79,7 @@ def read_result(path: Path, declared: Mapping[str, tuple[float, float]]) -> Comm
     for name in declared:
         if not abs(found.scores[name]) < LARGEST_SCORE:  # nan is not, either
             raise DivergedError(f"{name} is {found.scores[name]}")
-        low, high = declared[name]
-        if not low <= found.scores[name] <= high:
-            raise CommandError(
-                f"{path.name}: scores.{name}={found.scores[name]:g}: its bounds are {low:g} and {high:g}"
-            )
+        check_bounds(path.name, name, found.scores[name], *declared[name])
     for name, items in found.items.items():
         _check_mean(f"{path.name}: items.{name}", items, found.scores.get(name))
     for key, artefact in found.artefacts.items():
@@ -95,6 +91,12 @@ def check_declared(where: str, told: Mapping[str, float], declared: Collection[s
     """Raise CommandError unless all declared scores were told."""
     if lacking := [name for name in declared if name not in told]:
         raise CommandError(f"{where}: scores: {lacking[0]} is missing, and there is {', '.join(told) or 'none'}")
+
+
+def check_bounds(where: str, name: str, score: float, low: float, high: float) -> None:
+    """Raise CommandError for a score beyond the bounds that were declared."""
+    if not low <= score <= high:
+        raise CommandError(f"{where}: scores.{name}={score:g}: its bounds are {low:g} and {high:g}")
 
 
 def _check_artefact(where: str, artefact: GivenArtefact, folder: Path) -> None:

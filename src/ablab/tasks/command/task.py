@@ -18,7 +18,14 @@ from ablab.store.run_folder import RunFolder
 from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.inputs import digests_of, image_files, program, undeclared, unpinned, version_of
 from ablab.tasks.command.process import execute
-from ablab.tasks.command.result import CommandResult, CurvePoint, ProgressLines, check_declared, read_result
+from ablab.tasks.command.result import (
+    CommandResult,
+    CurvePoint,
+    ProgressLines,
+    check_bounds,
+    check_declared,
+    read_result,
+)
 from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, RunCallbacks, Tested
 from ablab.tasks.score import Place, Score, Scores
@@ -35,6 +42,9 @@ ALL_NAMES = "letters, digits and _, not a digit first"
 TAKEN = {
     FAILURES: "the share of runs that diverge",
     "seconds": "the time that every run has",
+    "step": "when a score was told",
+    "memory": "the memory that every run has",
+    "parameters": "a column of tables of runs",
     "size": "the size of a run's folder",
     **dict.fromkeys(
         ("id", "name", "state", "seed", "study", "arm", "label", "ended"), "a column of every list of runs"
@@ -176,7 +186,11 @@ class Command(OwnTask):
 
     def _told(self, scores: Mapping[str, float]) -> dict[str, float]:
         """Return the scores without those that are neither declared nor finite: they are no outcome of the run."""
-        return {name: score for name, score in scores.items() if name in self.scores or math.isfinite(score)}
+        return {
+            name: score
+            for name, score in scores.items()
+            if name in self.scores or (math.isfinite(score) and name != "step")  # which says when, in a curve
+        }
 
     def test(self, state: Any, seed: int) -> Tested:
         return Tested({}, state["items"])
@@ -184,7 +198,10 @@ class Command(OwnTask):
     def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
         """A run that was made for another study may have none of a score that this one declares."""
         told = {} if record.selected is None else record.selected.scores
-        check_declared(f"{planned.run_id}, which had ended (rerun=true runs it again)", told, self.scores)
+        where = f"{planned.run_id}, which had ended (rerun=true runs it again)"
+        check_declared(where, told, self.scores)
+        for name in self.scores if record.selected is not None else ():
+            check_bounds(where, name, told[name], *self.bounds[name])
         super().evaluate(planned, record, callbacks)
 
     def check_told(self, place: Place, scores: Mapping[str, float]) -> None:
