@@ -502,3 +502,10 @@ def test_a_line_of_json_that_names_a_field_twice_is_refused(tmp_path):
     code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
     assert (code, err.count("\n")) == (2, 1)
     assert "value is named twice" in err
+
+
+def test_a_page_of_a_table_links_to_no_run(tmp_path):
+    """There are no folders of runs, only the file."""
+    rows = [f"{arm},{seed},acc,{seed}" for arm in "ab" for seed in (1, 2, 3)]
+    _, _, folder = reported_from(table(tmp_path, rows))
+    assert 'href="../' not in (folder / "report.html").read_text()

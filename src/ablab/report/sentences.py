@@ -57,7 +57,8 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     if missing:
         states_text = ", ".join(f"{n} {state}" for state, n in missing.items())
         said.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
-    seeds = {frozenset(run.seed for run in arm.finished) for arm in selection.arms if not arm.diverged}
+    trained = (arm for arm in selection.arms if arm.finished and not arm.diverged)
+    seeds = {frozenset(run.seed for run in arm.finished) for arm in trained}
     if len(seeds) > 1 and selection.looks is None:
         averages = ", and averages over those that all have" if selection.within is not None else ""
         said.append(f"arms have different seeds; differences are taken over the seeds that both have{averages}")
