@@ -509,3 +509,17 @@ def test_a_page_of_a_table_links_to_no_run(tmp_path):
     rows = [f"{arm},{seed},acc,{seed}" for arm in "ab" for seed in (1, 2, 3)]
     _, _, folder = reported_from(table(tmp_path, rows))
     assert 'href="../' not in (folder / "report.html").read_text()
+
+
+def test_whether_a_run_has_finished_is_no_arm(tmp_path):
+    """A table that W&B exports has the crashed runs, too, with the score that they had by then."""
+    path = tmp_path / "wandb.csv"
+    rows = [f"finished,{norm},{seed},{seed}" for norm in ("pre", "post") for seed in (1, 2, 3)]
+    rows[-1] = rows[-1].replace("finished", "crashed")
+    path.write_text("\n".join(["State,norm,seed,val_loss", *rows, ""]))
+    line = (f"table={path}", "metric=val_loss", "better=lower", f"outputs={tmp_path / 'outputs'}")
+    code, _, err = typed(*line)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "State says which runs have finished, and tells no arms apart" in err
+    path.write_text(path.read_text().replace("crashed", "finished"))
+    assert typed(*line)[0] == 0

@@ -9,8 +9,7 @@ from ablab.commands.verification import Reported, Verified, all_hold, ended_of, 
 from ablab.errors import DONE, FAILED, UserError
 from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, broken_claims, checked, gone_of
-from ablab.judge.listed import listed, misplaced
-from ablab.judge.registration import Registered
+from ablab.judge.registration import Registered, listed, misplaced
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_kept import of_kept

@@ -9,8 +9,7 @@ from ablab.files import read_json
 from ablab.judge.claims import exploratory
 from ablab.judge.document import Document
 from ablab.judge.flaws import is_history, trained_again
-from ablab.judge.listed import listed
-from ablab.judge.registration import Registered
+from ablab.judge.registration import Registered, listed
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import Chain, History
 from ablab.store.finished import FinishedRun

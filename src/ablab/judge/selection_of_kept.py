@@ -5,9 +5,8 @@ from itertools import product
 from pathlib import Path
 
 from ablab.errors import UserError
-from ablab.judge.listed import Listed, listed, misplaced
 from ablab.judge.metrics import measures
-from ablab.judge.registration import Registered, called
+from ablab.judge.registration import ListedRun, Registered, called, listed, misplaced
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import awaited_and_late, level_names
@@ -101,7 +100,7 @@ def _is_of_another(run: ArmRun, condition: str | None) -> bool:
     return condition is not None and run.record is not None and run.record.condition_id != condition
 
 
-def _unlisted(rows: Sequence[Listed], registered: Registered) -> Iterator[tuple[str, int]]:
+def _unlisted(rows: Sequence[ListedRun], registered: Registered) -> Iterator[tuple[str, int]]:
     """Yield arm and seed of registered runs that the study does not list; where seeds are added, nobody knows."""
     there = {(row.arm, row.seed) for row in rows}
     every = product(registered.arms, registered.seeds) if registered.looks is None else ()
@@ -112,7 +111,7 @@ def _missing(path: Path, seed: int) -> ArmRun:
     return ArmRun(RunFolder(path), seed, "missing", None, None, None, {})
 
 
-def _run(row: Listed, registered: Registered, outputs: Path) -> ArmRun:
+def _run(row: ListedRun, registered: Registered, outputs: Path) -> ArmRun:
     folder = RunFolder(outputs / "runs" / row.run_id)
     evaluation, _, curve = (registered.way(row.arm) or "").partition(" ")
     try:

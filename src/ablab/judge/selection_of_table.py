@@ -94,6 +94,10 @@ def _check_of_a_table(name: str, experiment: TableExperiment) -> None:
             raise UserError(f"{key}: {name} is a table; allowed with runs of MLflow, TensorBoard and lm-eval")
 
 
+STATES = {"finished", "crashed", "failed", "killed", "running", "preempted", "canceled", "cancelled"}
+"""What trackers write of a run, as W&B does in the table that it exports."""
+
+
 def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
     """Return the results of a table of scores, or of one where each row is a run and its scores are in columns."""
     metrics = experiment.named_metrics
@@ -107,6 +111,12 @@ def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
             raise UserError(f"{sheet.name}: {NO_ROWS}")
         found, notes = arm_words(sheet.name, sheet.words(metrics), seed, ())
         arm = list(found)
+        for column in arm:
+            if {str(row.values.get(column)).strip().lower() for row in sheet.rows} <= STATES:
+                raise UserError(
+                    f"{sheet.name}: {column} says which runs have finished, and tells no arms apart; allowed: the rows "
+                    "of those that have, or arm= with the columns that do"
+                )
         if not arm:
             others = [column for column in sheet.columns if column not in (seed, *metrics)]
             if not any(len({str(row.values.get(column)) for row in sheet.rows}) > 1 for column in others):
