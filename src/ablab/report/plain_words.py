@@ -141,7 +141,9 @@ def plain_words(claim: ClaimLine, metric: str) -> str:
     said = f"{said}{_instead(claim)}."
     if claim.exploratory:
         return f"{EXPLORATORY}{said}"
-    return said if said.startswith((claim.arm, claim.baseline)) else _capital(said)  # names are as they are typed
+    # A name of one word is as it is typed: `adam` and `Adam` may be two arms.
+    words = [name for name in (claim.arm, claim.baseline) if " " not in name]
+    return said if said.startswith(tuple(words)) else _capital(said)
 
 
 def _shown(claim: ClaimLine, metric: str) -> str:
