@@ -16,8 +16,9 @@ from ablab.transformer.decoding.search import forbid, greedy
 from ablab.transformer.decoding.translator import DecodingConfig, Translator
 from ablab.transformer.export.ctranslate2 import POSITIONS, to_ctranslate2
 from ablab.transformer.export.translator import CTranslate2Engine, CTranslate2Translator
+from ablab.transformer.model.embedding import Embedding
 from ablab.transformer.model.norms import RMSNorm
-from ablab.transformer.model.residual import PostNorm
+from ablab.transformer.model.residual import PostNorm, PreNorm
 from ablab.transformer.model.tokens import EOS
 from ablab.transformer.model.transformer import Transformer
 from tests.model.arms import OTHER_ARMS, VARIANTS, VOCAB, Arm, build, source, stir, words
@@ -225,7 +226,19 @@ def _derived_feed_forward(model):
     _derived(model.decoder.layers[2].feed_forward)
 
 
+def _derived_embedding(model):
+    for module in [module for module in model.modules() if isinstance(module, Embedding)]:
+        _derived(module)
+
+
+def _placement_of_a_name_of_ours(model):
+    for module in [module for module in model.modules() if isinstance(module, PreNorm)]:
+        module.__class__ = type("PreNorm", (PreNorm,), {"forward": lambda self, x, _: x})
+
+
 REFUSED = {
+    _derived_embedding: "^Mine: not known",
+    _placement_of_a_name_of_ours: "^PreNorm: CTranslate2 has no such norm placement",
     _derived_norm: "^Mine: not known",
     _derived_feed_forward: "^Mine: not known",
     _other_norm: r"norms LayerNorm \(epsilon 1e-05\), RMSNorm \(epsilon 1e-06\); CTranslate2 takes one",

@@ -13,7 +13,7 @@ from ablab.commands.cli import main
 from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.stages.models import load_model
+from ablab.transformer.stages.models import ModelBuilder, load_model
 from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 
@@ -46,6 +46,19 @@ def test_it_says_what_the_full_model_says_without_those_layers(deep, alone):
     assert torch.equal(model(src, tgt), prune(full, kept)(src, tgt))
     assert [a.model for a in own] == [b.model for b in tokenizers]
     assert card["parameters"] == sum(tensor.numel() for tensor in load_file(alone / "model.safetensors").values())
+
+
+def test_a_part_that_knows_its_depth_is_what_it_was_in_the_full_model(deep, alone, monkeypatch):
+    """Such as a residual of one's own that is scaled by the number of layers."""
+    known = ModelBuilder.residual
+
+    def scaled(builder, place):
+        residual, depth = known(builder, place), builder.model.decoder_layers
+        residual.register_forward_hook(lambda _, given, found: found / (depth + place.layer))
+        return residual
+
+    monkeypatch.setattr(ModelBuilder, "residual", scaled)
+    test_it_says_what_the_full_model_says_without_those_layers(deep, alone)
 
 
 def test_it_translates_without_its_run(alone, capsys, monkeypatch, tmp_path):

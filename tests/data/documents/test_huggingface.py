@@ -78,3 +78,19 @@ def test_another_field_of_numbers_is_no_text(tmp_path):
     datasets.Dataset.from_dict({"story": [1, 2, 3]}).save_to_disk(tmp_path / "numbers")
     with pytest.raises(UserError, match="int in place of text"):
         _corpus(tmp_path / "numbers", valid=None, test=None).train_digest()
+
+
+def test_slices_of_one_split_are_texts_of_their_own(tmp_path):
+    """They lie in one file, of which each slice has other rows."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    texts = [f"Story {number}." for number in range(100)]
+    (folder / "train.jsonl").write_text("".join(json.dumps({"story": text}) + "\n" for text in texts))
+    halves = {"valid": "train[80%:90%]", "test": "train[90%:]"}
+    one = _corpus(folder, train="train[:80%]", **halves)
+    assert [one.count(split) for split in ("train", "valid", "test")] == [80, 10, 10]
+    other = _corpus(folder, train="train[:80%]", valid=halves["test"], test=halves["valid"])
+    assert one.train_digest() != other.train_digest()
+    assert one.test_digest() != other.test_digest()
+    assert one.test_digest() == other.facts([halves["test"]]).digest
+    assert [*other.documents("valid")] == texts[90:]

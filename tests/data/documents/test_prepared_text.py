@@ -17,6 +17,7 @@ from ablab.transformer.data.documents.prepared import (
     told_overlap,
 )
 from ablab.transformer.data.documents.shards import Shard
+from ablab.transformer.data.vocabulary import told_size
 from tests.data.documents.corpora import corpus, documents
 
 LINES = [f"The number of this line is {number * number}, ä." for number in range(120)]
@@ -131,7 +132,18 @@ def test_a_vocabulary_that_the_text_does_not_support(train, tmp_path):
         _prepared(data.model_copy(update={"vocab_size": 100}), tmp_path)
     assert not [path for path in (tmp_path / "corpora").iterdir() if path.is_dir()]
     nearest = _prepared(data.model_copy(update={"hard_vocab_limit": False}), tmp_path)
-    assert 260 < nearest.manifest["vocab"] < 4000
+    found = nearest.manifest["vocab"]
+    assert 260 < found < 4000
+    assert (
+        told_size(4000, [found], hard=False) == f"a vocabulary of {found} pieces in place of 4,000, which the text "
+        "does not support"
+    )
+    with pytest.raises(
+        UserError, match=rf"data\.vocab_size=4000: the text was prepared with {found} pieces.*: {found}, or"
+    ):
+        told_size(4000, [found], hard=True)
+    exact = _prepared(data.model_copy(update={"vocab_size": found}), tmp_path)
+    assert told_size(found, [exact.manifest["vocab"]], hard=True) is None
 
 
 def test_the_name_of_a_text_follows_what_decides_it(train, tmp_path):

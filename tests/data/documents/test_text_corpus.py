@@ -53,6 +53,20 @@ def test_equal_documents_are_in_one_part(tmp_path):
     assert sum(map(len, splits)) == len(LINES) == len(set().union(*splits))
 
 
+def test_a_separator_that_parts_nothing_is_refused(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("one\n***\ntwo\n***\nthree\n***\nfour\n")
+    assert documents(path, separator="***").count("train") == 2
+    misspelt = documents(path, separator="blank_lines")
+    with pytest.raises(
+        UserError, match=r"data\.separator=blank_lines: no line of .*book\.txt is this.* allowed: file,"
+    ):
+        misspelt.count("train")
+    ended = tmp_path / "ended.txt"
+    ended.write_text("a whole document\n***\n")
+    assert documents(ended, separator="***").facts([str(ended)]).documents == 1
+
+
 def test_a_single_document_is_cut_by_position(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(chr(97 + number % 26) for number in range(1000)))

@@ -108,6 +108,23 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, kind: str = "bpe"
         raise UserError(_size_problem(vocab_size, str(error))) from None
 
 
+def told_size(asked: int, found: Iterable[int], *, hard: bool) -> str | None:
+    """Return a line on vocabularies that do not have the size that was asked for; None where all have.
+
+    Raises UserError if the size is hard: another run may have prepared the text with one that was not.
+    """
+    others = [size for size in dict.fromkeys(found) if size != asked]
+    if not others:
+        return None
+    pieces = " and ".join(f"{size:,}" for size in others)
+    if hard:
+        raise UserError(
+            f"data.vocab_size={asked}: the text was prepared with {pieces} pieces, the nearest size that it supports; "
+            f"allowed: {' or '.join(map(str, others))}, or data.hard_vocab_limit=false"
+        )
+    return f"a vocabulary of {pieces} pieces in place of {asked:,}, which the text does not support"
+
+
 def _trained(lines: Iterable[str], vocab_size: int, kind: str, rule: Rule, **options: Any) -> Tokenizer:
     """RuntimeError if the text does not support the size."""
     from sentencepiece import sentencepiece_model_pb2 as proto

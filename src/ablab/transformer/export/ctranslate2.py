@@ -5,7 +5,7 @@ Everything is read from the model's own modules; one small function converts eac
 
 import math
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from ablab.errors import UserError
 from ablab.files.disk import publish
 from ablab.transformer.data.tokenizer import Tokenizer, save_tokenizers
 from ablab.transformer.model.attention import Attention, CrossAttention, SelfAttention
-from ablab.transformer.model.embedding import Embedding, PlainEmbedding
+from ablab.transformer.model.embedding import Embedding, FixNormEmbedding, PlainEmbedding
 from ablab.transformer.model.feed_forward import ReLU
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
 from ablab.transformer.model.norms import LayerNorm, RMSNorm, ScaleNorm
@@ -33,7 +33,9 @@ Value = TypeVar("Value")
 POSITIONS = 2048
 """Rows of an exported position table. CTranslate2 cannot extend it as ours grows, and refuses longer sentences."""
 
-PRE_NORM = {PreNorm.__name__: True, PostNorm.__name__: False}
+TABLES = (Embedding, PlainEmbedding, FixNormEmbedding)
+
+PRE_NORM: Mapping[type, bool] = {PreNorm: True, PostNorm: False}
 
 
 def to_ctranslate2(
@@ -130,9 +132,11 @@ def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
     if not len(stack.layers):
         raise UserError(f"{name}: no layers are left; CTranslate2 needs at least one in each stack")
     residuals = [module for module in modules if isinstance(module, Residual)]
-    placement = _same(f"{name}: norm placements", [type(residual).__name__ for residual in residuals])
-    if placement not in PRE_NORM:
-        raise UserError(f"{placement}: CTranslate2 has no such norm placement; it has {', '.join(PRE_NORM)}")
+    _same(f"{name}: norm placements", [type(residual).__name__ for residual in residuals])
+    for placement in map(type, residuals):
+        if placement not in PRE_NORM:  # one of the user's may have a name of ours
+            known = ", ".join(one.__name__ for one in PRE_NORM)
+            raise UserError(f"{placement.__qualname__}: CTranslate2 has no such norm placement; it has {known}")
     attentions = [module for module in modules if isinstance(module, Attention)]
     if any(attention.output.in_features != attention.output.out_features for attention in attentions):
         raise UserError(
@@ -143,7 +147,7 @@ def _empty_stack(kind: Any, stack: Encoder | Decoder) -> Any:
     return kind(
         len(stack.layers),
         _same(f"{name}: numbers of heads", heads),
-        pre_norm=PRE_NORM[placement],
+        pre_norm=PRE_NORM[type(residuals[0])],
         no_final_norm=isinstance(stack.final_norm, nn.Identity),
         rms_norm=_norm(residuals[0].norm, _width(stack)).beta is None,
     )
@@ -180,8 +184,9 @@ def _plain(tensor: Tensor) -> Tensor:
 
 def _table(table: nn.Module) -> Tensor:
     """Return the rows of word vectors; CTranslate2 multiplies them by sqrt(d_model), as most tables here do."""
-    if not isinstance(table, Embedding):
+    if type(table) not in TABLES:
         raise _unknown(table)
+    assert isinstance(table, Embedding)
     rows = table.matrix()
     return _plain(rows / math.sqrt(rows.size(1)) if isinstance(table, PlainEmbedding) else rows)
 

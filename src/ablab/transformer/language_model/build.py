@@ -23,7 +23,7 @@ def build_language_model(config: LanguageModelConfig, vocab: int) -> LanguageMod
 def load_language_model(saved: SavedModel, device: torch.device) -> tuple[LanguageModel, TextTokenizer]:
     """Load a saved model to `device`, in evaluation mode, and its tokenizer; UserError for unreadable weights."""
     tokenizer = load_tokenizer(saved.tokenizers)
-    model = LanguageModelBuilder(saved.architecture, seed=0).language_model(len(tokenizer))
+    model = LanguageModelBuilder(saved.built, seed=0).language_model(len(tokenizer))
     return with_weights(model, saved, device), tokenizer
 
 

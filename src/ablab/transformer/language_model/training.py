@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 from ablab.config.kinds import outside_parts
 from ablab.tracking.console import Console
+from ablab.transformer.data.corpus import SIZED
 from ablab.transformer.data.documents.packing import PackedSteps
 from ablab.transformer.data.documents.prepared import PreparedText, prepare
 from ablab.transformer.data.documents.tokenizers import save_tokenizer
+from ablab.transformer.data.vocabulary import told_size
 from ablab.transformer.language_model.build import build_language_model
 from ablab.transformer.language_model.schema import LanguageModelConfig, PlannedLanguageModel
 from ablab.transformer.language_model.scoring import predicted
@@ -114,6 +116,11 @@ def prepare_training(planned: PlannedLanguageModel, console: Console) -> Work:
 
 def _prepare(planned: PlannedLanguageModel, console: Console) -> TextTrainable:
     prepared = prepare(planned.config.data, planned.outputs / "corpora", console.say, console.counting)
+    data = planned.config.data
+    if data.tokenizer in SIZED:
+        size = told_size(data.vocab_size, [prepared.manifest["vocab"]], hard=data.hard_vocab_limit)
+        if size is not None:
+            console.say(size)
     for line in prepared.remarks():
         console.say(line)
     if planned.origin is not None:

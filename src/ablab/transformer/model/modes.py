@@ -27,8 +27,8 @@ def as_products_take_it(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """Return x in autocast's precision if autocast is on, else unchanged.
 
     Vectors that enter a stack in this precision keep it: norms, dropout and residual sums return the type they get, so
-    that no layer casts and half the bytes are moved. Weights, their gradients, sums inside norms, softmax and the loss
-    stay in single precision.
+    that no layer casts and half the bytes are moved. Weights, their gradients, sums inside norms, and the softmax of
+    attention stay in single precision, as sums of the loss do. Its probabilities do not: they are rounded to this one.
     """
     if not torch.is_autocast_enabled(x.device.type):
         return x

@@ -19,7 +19,8 @@ NormFactory = Callable[[], nn.Module]
 class ScaleNorm(nn.Module):
     """g * x / ||x|| with one scalar g per site, initially sqrt(d_model) (Nguyen & Salazar 2019, eq. 5).
 
-    `learn_g=False` keeps g at sqrt(d_model) (their table 7). A zero vector stays zero.
+    `learn_g=False` keeps g at sqrt(d_model): with FixNorm too, whose own g their table 7 learns, and which has none
+    here beside that of the last ScaleNorm. A zero vector stays zero.
     """
 
     EPSILON = 1e-5  # the smallest divisor, as in the paper's code

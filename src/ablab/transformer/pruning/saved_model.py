@@ -53,7 +53,8 @@ class SavedModel:
 
     `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
     file of weights when it was written; None where that was not recorded. `lowercase`: it was trained on lower case.
-    `extra_tokens`: by which a translation may exceed its source, unless asked otherwise.
+    `extra_tokens`: by which a translation may exceed its source, unless asked otherwise. `layers`: indices by stack of
+    those that it has of a model of the architecture `whole`, from which it is built: parts may know their layer.
     """
 
     name: str
@@ -64,6 +65,13 @@ class SavedModel:
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
     lowercase: bool = False
     extra_tokens: int = EXTRA_TOKENS
+    layers: Mapping[str, Sequence[int]] | None = None
+    whole: Any = None
+
+    @property
+    def built(self) -> Any:
+        """The architecture to build before `layers` are taken of it."""
+        return self.architecture if self.layers is None else self.whole
 
     @property
     def tokenizers(self) -> Path:
@@ -136,6 +144,9 @@ def of_card(folder: Path, task: str = DEFAULT) -> SavedModel:
     architecture = of_schema_1(card.architecture) if card.schema_version == 1 else card.architecture
     former = of_older_schema(card.name, card.schema_version)
     weights = _there(folder / PRUNED)
+    depths = {f"{stack}_layers": card.recipe.get("model", {}).get(f"{stack}_layers") for stack in card.kept}
+    known = {key: depth for key, depth in depths.items() if depth is not None}
+    whole = {**architecture, "model": {**architecture["model"], **known}} if card.schema_version > 1 else None
     return SavedModel(
         card.name,
         weights,
@@ -145,6 +156,8 @@ def of_card(folder: Path, task: str = DEFAULT) -> SavedModel:
         card.heads,
         lowercase=_is_lowercase(card.recipe),
         extra_tokens=_extra_tokens(card.recipe),
+        layers=None if whole is None else card.kept,
+        whole=None if whole is None else _architecture(whole, task, folder),
     )
 
 

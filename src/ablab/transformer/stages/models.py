@@ -52,12 +52,14 @@ def initialised(model: AnyTokenModel, config: TransformerConfig) -> AnyTokenMode
 def load_model(saved: SavedModel, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
     """Load a saved model to `device`, in evaluation mode, and its tokenizers; UserError for unreadable weights."""
     tokenizers = load_tokenizers(saved.tokenizers)
-    model = ModelBuilder(saved.architecture, seed=0).transformer(len(tokenizers[0]), len(tokenizers[1]))
+    model = ModelBuilder(saved.built, seed=0).transformer(len(tokenizers[0]), len(tokenizers[1]))
     return with_weights(model, saved, device), tokenizers
 
 
 def with_weights(model: AnyTokenModel, saved: SavedModel, device: torch.device) -> AnyTokenModel:
-    """Return a model of the saved architecture with the saved weights, on `device`, in evaluation mode."""
+    """Return a model built for saved weights with these weights, on `device`, in evaluation mode."""
+    if saved.layers is not None:
+        model = model.of_layers(saved.layers)
     if saved.heads is not None:
         model = with_heads(model, saved.heads)
     model.load_state_dict(_weights(saved))

@@ -11,10 +11,11 @@ from ablab.store.run_folder import RunFolder
 from ablab.tracking.console import Console
 from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.data.ceiling import remarks
-from ablab.transformer.data.corpus import Corpus
+from ablab.transformer.data.corpus import SIZED, Corpus
 from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.data.tokenizer import save_tokenizers
+from ablab.transformer.data.vocabulary import told_size
 from ablab.transformer.export.ctranslate2 import check_model
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
@@ -124,6 +125,10 @@ def _prepare(planned: PlannedTranslation, console: Console) -> TranslationTraina
         config.data.check_wanted("train", text["pairs"] - dropped)
     if asked is not None:
         console.say(shrunk_line(config.data, asked, prepared))
+    elif config.data.tokenizer in SIZED:
+        size = told_size(config.data.vocab_size, prepared.manifest["vocab"], hard=config.data.hard_vocab_limit)
+        if size is not None:
+            console.say(size)
     for line in remarks(config.data, prepared.manifest):
         console.say(line)
     if planned.origin is not None:

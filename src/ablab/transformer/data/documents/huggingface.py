@@ -65,9 +65,9 @@ class HuggingFace(TextCorpus):
         files = [Path(file["filename"]) for name in names for file in self._set(name).cache_files]
         return list(dict.fromkeys(files))
 
-    def reading(self) -> Sequence[str | None]:
-        places = [place for split in ("train", *HELD_OUT) for place in self._places(split)]
-        return self.field, *(self._set(place)._fingerprint for place in places)
+    def reading(self, names: Sequence[str]) -> Sequence[str | None]:
+        """Return the field, and which rows these splits are: slices of one split have the same files."""
+        return self.field, *names, *(self._set(name)._fingerprint for name in names)
 
     def name_of(self, place: str) -> str:
         """Return the name of the split."""

@@ -8,8 +8,16 @@ from pydantic import Field
 
 from ablab.errors import UserError
 from ablab.fields import RUNTIME
-from ablab.transformer.data.documents.reading import FILE, check_readable, files_of, is_json, read_documents
-from ablab.transformer.data.documents.text_corpus import HELD_OUT, TextCorpus
+from ablab.transformer.data.documents.reading import (
+    FILE,
+    SPLITS,
+    check_readable,
+    files_of,
+    has_line,
+    is_json,
+    read_documents,
+)
+from ablab.transformer.data.documents.text_corpus import HELD_OUT, Facts, TextCorpus
 
 FIELD = "text"
 """The field of JSON that holds the text unless one is named."""
@@ -49,10 +57,21 @@ class Documents(TextCorpus):
         for path in files_of(names):
             yield from read_documents(path, self.separator, self.field)
 
+    def facts(self, names: Sequence[str]) -> Facts:
+        """Raise UserError, too, for a separator that parts nothing, as one that is misspelt does."""
+        found, files = super().facts(names), [path for path in files_of(names) if not is_json(path)]
+        may_be_one = self.separator not in SPLITS and files and found.documents <= len(files_of(names))
+        if may_be_one and not any(has_line(path, self.separator) for path in files):
+            raise UserError(
+                f"data.separator={self.separator}: no line of {', '.join(names)} is this, so that each file would be "
+                f"one document; allowed: {', '.join(SPLITS)}, or a line that stands between documents"
+            )
+        return found
+
     def paths(self, names: Sequence[str]) -> list[Path]:
         return files_of(names)
 
-    def reading(self) -> Sequence[str | None]:
+    def reading(self, names: Sequence[str]) -> Sequence[str | None]:
         return self.separator, self.field
 
     def name_of(self, place: str) -> str:

@@ -73,6 +73,12 @@ def read_documents(path: Path, separator: str, field: str) -> Iterator[str]:
         yield from (document for document in documents if not _is_empty(document))
 
 
+def has_line(path: Path, separator: str) -> bool:
+    """Return whether a line of the file is the separator, so that something parts its documents."""
+    with one_line_errors(path):
+        return any(line.strip() == separator for line in _lines(_text(_blocks(_chunks(path)), path)))
+
+
 def _is_empty(document: str) -> bool:
     return not document or document.isspace()
 

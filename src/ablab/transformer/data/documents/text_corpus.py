@@ -95,8 +95,8 @@ class TextCorpus(Group):
         """Return the files behind these places: what was found out of them is kept while they stay as they are."""
 
     @abc.abstractmethod
-    def reading(self) -> Sequence[str | None]:
-        """Return the settings that decide which documents the files hold."""
+    def reading(self, names: Sequence[str]) -> Sequence[str | None]:
+        """Return what decides which documents these places have of their files."""
 
     @abc.abstractmethod
     def name_of(self, place: str) -> str:
@@ -149,7 +149,7 @@ class TextCorpus(Group):
                 characters += len(document)
             return [digest.hexdigest(), documents, characters]
 
-        found = Facts(*kept(self.paths(names), ("documents", *self.reading()), find))
+        found = Facts(*kept(self.paths(names), ("documents", *self.reading(names)), find))
         if not found.documents:
             raise UserError(f"{', '.join(names)}: no document with anything to read")
         return found
@@ -233,7 +233,7 @@ class TextCorpus(Group):
             return [hashes[test], hashes[len(hashes) - valid] if valid else 1 << 64]
 
         places = self._places("train")
-        below, above = kept(self.paths(places), ("bounds", *self.reading(), *self._shares), find)
+        below, above = kept(self.paths(places), ("bounds", *self.reading(places), *self._shares), find)
         return below, above
 
     def _sizes(self) -> tuple[int, int, int]:
@@ -247,7 +247,7 @@ class TextCorpus(Group):
         places = self._places("train")
         if self.facts(places).documents == 1:
             return 1, 1, 1
-        train, valid, test = kept(self.paths(places), ("sizes", *self.reading(), *self._shares), find)
+        train, valid, test = kept(self.paths(places), ("sizes", *self.reading(places), *self._shares), find)
         return train, valid, test
 
 
