@@ -141,9 +141,9 @@ def plain_words(claim: ClaimLine, metric: str) -> str:
     said = f"{said}{_instead(claim)}."
     if claim.exploratory:
         return f"{EXPLORATORY}{said}"
-    # A name of one word is as it is typed: `adam` and `Adam` may be two arms.
-    words = [name for name in (claim.arm, claim.baseline) if " " not in name]
-    return said if said.startswith(tuple(words)) else _capital(said)
+    # A name that has no other for people stays as it is typed: `adam` and `Adam` may be two arms.
+    typed = [name for name in (claim.arm, claim.baseline) if name in (claim.pair or ()) and " " not in name]
+    return said if said.startswith(tuple(typed)) else _capital(said)
 
 
 def _shown(claim: ClaimLine, metric: str) -> str:
