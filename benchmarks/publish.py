@@ -3,8 +3,8 @@
     python -m benchmarks.publish outputs/reports/low_resource      a new one, or a newer one
     python -m benchmarks.publish                                   all that are there, as reports are written now
 
-Those whose rows are there, too, are judged again from them, by the code of today. Sentences and artefacts stay behind:
-they would show the text of the corpora, which are not part of this project.
+Those whose rows are there, too, are judged again from them, by the code of today, unless their plan needs a text of
+one's own. Sentences and artefacts stay behind: they would show the text of the corpora, no part of this project.
 """
 
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.config.grammar import spelled
+from ablab.errors import UserError
 from ablab.files import read_json, write_text
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
@@ -77,12 +78,24 @@ def judged(rows: Path, folder: Path) -> Path:
     return selection.folder
 
 
+def _newest(folder: Path, store: Path) -> Path:
+    """Return the folder of the report as it is judged today, where its rows are there, and what else that needs."""
+    rows = folder / "rows.zip"
+    if not rows.exists():
+        return folder
+    try:
+        return judged(rows, store)
+    except UserError as error:  # the plan of a study on a text of one's own needs the text
+        print(f"{folder.name}: judged as it was published ({error})")
+        return folder
+
+
 def portable(content: dict[str, Any]) -> dict[str, Any]:
     """Return a report whose line of launch names the corpus beside a checkout, wherever it lay."""
     setup = content["setup"]
     if setup is None:
         return content
-    typed = [re.sub(r"^data\.path=/.*/", "data.path=../", word) for word in setup["typed"]]
+    typed = [re.sub(r"^(data\.path|data\.train)=/.*/", r"\1=../", word) for word in setup["typed"]]
     return {**content, "setup": {**setup, "typed": typed}}
 
 
@@ -108,9 +121,7 @@ def main() -> None:
     there = [path.parent for path in sorted(RESULTS.glob("*/report.json")) if of(path.parent).series]
     for folder in [Path(name) for name in sys.argv[1:]] or there:
         with tempfile.TemporaryDirectory() as store:
-            rows = folder / "rows.zip"
-            made = judged(rows, Path(store)) if rows.exists() else folder
-            print(f"Results: {publish(made) / 'report.md'}")
+            print(f"Results: {publish(_newest(folder, Path(store))) / 'report.md'}")
     for write in (claims.write, seeds.write):
         print(f"Results: {write(every())}")
 
