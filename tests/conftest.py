@@ -3,6 +3,8 @@
 import gc
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +15,8 @@ from jaxtyping import install_import_hook
 from tests.long_tests import mark
 
 install_import_hook(["ablab.transformer.model", "ablab.transformer.decoding"], "beartype.beartype")
+# As in an activated environment: some systems have no `python`, which commands of studies name.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 torch.set_num_threads(1)
 settings.register_profile("ablab", deadline=None, derandomize=True)
 settings.load_profile("ablab")
