@@ -12,6 +12,7 @@ from ablab.judge.document import Document
 from ablab.report.figures import styles
 from ablab.report.forest import forests
 from ablab.report.names import labels_of, named, pair_of
+from ablab.store.register import Register, file_digest
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.study import label_of
@@ -106,9 +107,13 @@ def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     assert study.name_of(study.cells[-1]) == "scaled norms with strong dropout, seed 3"
 
 
-def kept(place, tmp_path, edit):
+def kept(place, tmp_path, edit, registered=None):
     """The report of a copy of the store whose list of runs was edited, where its file is not at hand."""
     there = shutil.copytree(place, tmp_path / "store")
+    if registered is not None:
+        file = there / "studies/labelled/registered.json"
+        file.write_text(registered)
+        Register(there).append("registered", study="labelled", digest=file_digest(file))
     path = there / "studies/labelled/runs.json"
     path.write_text(json.dumps(edit(json.loads(path.read_text()))))
     code, out, err = typed("experiment=labelled", f"outputs={there}", "resamples=1000")
@@ -118,13 +123,24 @@ def kept(place, tmp_path, edit):
 
 
 def test_from_the_store_alone_runs_of_other_recipes_than_the_registered_are_exploratory(place, tmp_path):
-    """As after a launch with other settings, or where two arms were swapped in the list of runs."""
+    """As where two arms were swapped in the list of runs; the recipes of a later launch are registered, too."""
     usual, norm = "norm=pre,model.dropout=0.1", "norm=scalenorm,model.dropout=0.1"
     swapped = {usual: norm, norm: usual}
-    data = kept(place, tmp_path, lambda rows: [{**row, "arm": swapped.get(row["arm"], row["arm"])} for row in rows])
-    said = f"settings of {usual}, {norm} differ from those of the first launch"
-    assert {claim["exploratory"] for claim in data["claims"]} == {said}
+
+    def swap(rows):
+        return [{**row, "arm": swapped.get(row["arm"], row["arm"])} for row in rows]
+
+    data = kept(place, tmp_path, swap)
+    (said,) = {claim["exploratory"] for claim in data["claims"]}
+    assert said.endswith("and has settings that were not registered for it (5 more are like it)")
     assert said in data["notes"]
+    entries = json.loads((place / "studies/labelled/registered.json").read_text())
+    conditions = entries[0]["conditions"]
+    again = {**entries[0], "conditions": {**conditions, usual: conditions[norm], norm: conditions[usual]}}
+    later = kept(place, tmp_path / "later", swap, json.dumps([*entries, again]))
+    assert {claim["exploratory"] for claim in later["claims"]} == {
+        f"settings of {usual}, {norm} differ from those of the first launch"
+    }
     whole = kept(place, tmp_path / "whole", list)
     assert {claim["exploratory"] for claim in whole["claims"]} == {None}
 

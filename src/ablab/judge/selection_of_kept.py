@@ -49,7 +49,8 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
     known = {run.folder.run_id: (run.record.condition_id, run.seed) for run in there if run.record is not None}
     wrong = list(misplaced(rows, known, Registered.every(folder)))
-    departed = "; ".join(wrong) or _departed(arms, registered)
+    more = f" ({len(wrong) - 1} more are like it)" if len(wrong) > 1 else ""
+    departed = f"{wrong[0]}{more}" if wrong else _departed(arms, registered)
     later = [claim for claim in Registered.every(folder)[-1].claims if not registered.asks(claim)]
     first = next((run for arm in arms for run in arm.runs if run.record is not None), None)
     if first is None or first.record is None:
