@@ -197,6 +197,9 @@ def test_what_lies_behind_a_link_is_an_input_too(tmp_path, monkeypatch):
     plain = digests_of(["data"], Path("outputs"))
     Path("data/train").symlink_to(Path("disk").resolve())
     Path("disk/again").symlink_to(Path("disk").resolve())
+    Path("other").mkdir()
+    Path("disk/other").symlink_to(Path("other").resolve())
+    Path("other/disk").symlink_to(Path("disk").resolve())
     linked = digests_of(["data"], Path("outputs"))
     Path("disk/part/train.txt").write_text("another")
     assert len({str(digests) for digests in (plain, linked, digests_of(["data"], Path("outputs")))}) == 3

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -47,12 +48,18 @@ def _files(name: str) -> Iterator[Path]:
             yield each
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield what lies below a folder, also behind links to other folders, but for one that leads back to itself."""
-    for inside, folders, names in os.walk(folder, followlinks=True):
-        real = os.path.realpath(inside)
-        folders[:] = [name for name in folders if not _holds(os.path.realpath(os.path.join(inside, name)), real)]
-        yield from (Path(inside, name) for name in names)
+def _below(folder: Path, above: Sequence[str] = ()) -> Iterator[Path]:
+    """Yield the files below a folder, also behind links to folders, but for links that lead back to where they lie.
+
+    above: the real places of the folders on the way. What may not be read is left out, as the command cannot read it.
+    """
+    way = [*above, os.path.realpath(folder)]
+    with suppress(OSError):
+        for one in sorted(folder.iterdir()):
+            if not one.is_dir():
+                yield one
+            elif not any(_holds(os.path.realpath(one), real) for real in way):
+                yield from _below(one, way)
 
 
 def _holds(folder: str, path: str) -> bool:
