@@ -462,64 +462,8 @@ def test_one_column_tells_arms_apart_as_a_name_or_as_a_list(tmp_path):
         shutil.rmtree(tmp_path / "outputs")
 
 
-def test_a_name_that_reads_as_two_is_refused(tmp_path):
-    """`norm = pre` would be judged in the place of an arm `norm` or `pre`."""
-    rows = [f"{arm},{seed},acc,{seed}" for arm in ("base", "norm = pre", "pre") for seed in (1, 2, 3)]
-    code, _, err = typed(f"table={table(tmp_path, rows)}", f"outputs={tmp_path / 'outputs'}")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "arm norm = pre: ' = ' joins names of one arm in reports; allowed: such as norm=pre" in err
-
-
-def test_of_several_levels_the_metrics_are_compared_in_that_of_the_baseline(tmp_path):
-    """French scores 15 more than German: that is no difference between norms that a next study could see."""
-    noise = (0.1, -0.2, 0.15, -0.1, 0.05, 0.2)
-    rows = [
-        f'"norm={norm},lang={lang}",{seed},{metric},{level + noise[(seed + place) % 6]}'
-        for lang, level in (("de", 30.0), ("fr", 45.0))
-        for place, norm in enumerate(("pre", "post", "rms"))
-        for seed in (1, 2, 3, 4)
-        for metric in ("a", "b")
-    ]
-    about = "metric: a\nbetter: higher\nmetrics: {b: {}}\nbaseline: norm=pre,lang=de\nwithin: lang\n"
-    found, *_ = reported_from(table(tmp_path, rows, about=about))
-    assert [(line["arms"], line["runs"]) for line in found["metrics"]] == [(3, 12)] * 2
-    assert all(line["between"] < 1.0 for line in found["metrics"])
-
-
-def test_levels_that_would_be_one_arm_are_refused(tmp_path):
-    path = tmp_path / "runs.csv"
-    path.write_text('x,y,seed,acc\n"1,y=2",3,1,50\n1,"2,y=3",2,50\n')
-    about = tmp_path / "c.yaml"
-    about.write_text("arm: [x, y]\nmetric: acc\nbetter: higher\n")
-    code, _, err = typed(f"table={path}", f"claims={about}", f"outputs={tmp_path / 'outputs'}")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "are both named x=1,y=2,y=3" in err
-
-
-def test_a_line_of_json_that_names_a_field_twice_is_refused(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"arm": "a", "seed": 1, "metric": "acc", "value": 49.2, "value": 3}\n')
-    code, _, err = typed(f"table={path}", f"outputs={tmp_path / 'outputs'}")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "value is named twice" in err
-
-
 def test_a_page_of_a_table_links_to_no_run(tmp_path):
     """There are no folders of runs, only the file."""
     rows = [f"{arm},{seed},acc,{seed}" for arm in "ab" for seed in (1, 2, 3)]
     _, _, folder = reported_from(table(tmp_path, rows))
     assert 'href="../' not in (folder / "report.html").read_text()
-
-
-def test_whether_a_run_has_finished_is_no_arm(tmp_path):
-    """A table that W&B exports has the crashed runs, too, with the score that they had by then."""
-    path = tmp_path / "wandb.csv"
-    rows = [f"finished,{norm},{seed},{seed}" for norm in ("pre", "post") for seed in (1, 2, 3)]
-    rows[-1] = rows[-1].replace("finished", "crashed")
-    path.write_text("\n".join(["State,norm,seed,val_loss", *rows, ""]))
-    line = (f"table={path}", "metric=val_loss", "better=lower", f"outputs={tmp_path / 'outputs'}")
-    code, _, err = typed(*line)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "State says which runs have finished, and tells no arms apart" in err
-    path.write_text(path.read_text().replace("crashed", "finished"))
-    assert typed(*line)[0] == 0

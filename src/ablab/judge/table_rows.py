@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ablab.errors import UserError, choices, is_installed
+from ablab.files import each_once
 
 NO_ROWS = "has no rows; allowed: one for each run, or for each of its scores"
 
@@ -146,22 +147,13 @@ def _json_lines(path: Path) -> Sheet:
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
             if line.strip():
-                rows.append(Row(f"{path}:{number}", json.loads(line, object_pairs_hook=_each_once)))
+                rows.append(Row(f"{path}:{number}", json.loads(line, object_pairs_hook=each_once)))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}:{number}: cannot be read as a line of JSON ({error})") from None
     for where, values in rows:
         if not isinstance(values, dict):
             raise UserError(f'{where}: no object; allowed: lines such as {{"arm": "a", "seed": 1}}')
     return Sheet.of(str(path), rows)
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; ValueError where it names a field twice, of which the last would count."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-        raise ValueError(f"{twice} is named twice")
-    return found
 
 
 def _parquet(path: Path) -> Sheet:

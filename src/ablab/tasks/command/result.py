@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ablab.errors import LostError, first_error
+from ablab.files import each_once
 from ablab.store.artefacts import PictureFile
 from ablab.store.records import ToldCost
 from ablab.tasks.command.artefacts import KINDS, PARTS, Artefacts, GivenArtefact
@@ -128,7 +129,7 @@ One = TypeVar("One", bound=BaseModel)
 
 def _parsed(written: bytes, kind: type[One], where: str) -> One:
     try:
-        content: Any = json.loads(written, object_pairs_hook=_each_once)  # reads NaN, unlike pydantic
+        content: Any = json.loads(written, object_pairs_hook=each_once)  # reads NaN, unlike pydantic
         if b"\\ud" in written.lower():
             _check_text(content, where)
         if not isinstance(content, dict):
@@ -147,15 +148,6 @@ def _check_text(content: Any, where: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise CommandError(f"{where}: {half} is half of a character; allowed: text that UTF-8 can hold") from None
-
-
-def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; ValueError for a key that it has twice, of which JSON would silently take the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-        raise ValueError(f"it has {twice} twice")
-    return found
 
 
 def _fault(error: ValidationError, content: dict[str, Any], kind: type[BaseModel]) -> str:
