@@ -63,10 +63,15 @@ def publish(folder: Path) -> Path:
 
 
 def judged(rows: Path, folder: Path) -> Path:
-    """Judge the packed runs of a study again; return the folder of the report, below this one."""
+    """Judge the packed runs of a study again; return the folder of the report, below this one, or else as it was."""
     name = rows.parent.name
     unpack(rows, folder)
-    selection = of_study(define((f"experiment={name}", f"outputs={spelled('outputs', str(folder))}")))
+    try:
+        study = define((f"experiment={name}", f"outputs={spelled('outputs', str(folder))}"))
+    except UserError as error:  # the plan of a study on a text of one's own needs the text
+        print(f"{name}: judged as it was published ({error})")
+        return rows.parent
+    selection = of_study(study)
     content = portable(document_of(checked(selection), RESAMPLES).model_dump())
     before = read_json(rows.parent / "report.json")
     # The time of the report, and what is made or left out on the way here.
@@ -76,18 +81,6 @@ def judged(rows: Path, folder: Path) -> Path:
     selection.folder.mkdir(parents=True)
     write_text(selection.folder / "report.json", json.dumps(content))
     return selection.folder
-
-
-def _newest(folder: Path, store: Path) -> Path:
-    """Return the folder of the report as it is judged today, where its rows are there, and what else that needs."""
-    rows = folder / "rows.zip"
-    if not rows.exists():
-        return folder
-    try:
-        return judged(rows, store)
-    except UserError as error:  # the plan of a study on a text of one's own needs the text
-        print(f"{folder.name}: judged as it was published ({error})")
-        return folder
 
 
 def portable(content: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +114,9 @@ def main() -> None:
     there = [path.parent for path in sorted(RESULTS.glob("*/report.json")) if of(path.parent).series]
     for folder in [Path(name) for name in sys.argv[1:]] or there:
         with tempfile.TemporaryDirectory() as store:
-            print(f"Results: {publish(_newest(folder, Path(store))) / 'report.md'}")
+            rows = folder / "rows.zip"
+            made = judged(rows, Path(store)) if rows.exists() else folder
+            print(f"Results: {publish(made) / 'report.md'}")
     for write in (claims.write, seeds.write):
         print(f"Results: {write(every())}")
 

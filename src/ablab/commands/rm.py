@@ -101,7 +101,8 @@ def _origins(run: Run) -> set[str]:
 def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> RemovedRuns:
     """Move runs to superseded/, under their locks, with an entry in the register; BusyError if one is worked on.
 
-    Nothing is moved unless all can be. Error for a run that does not lie in this store.
+    Nothing is moved if one is being worked on as all are asked; then they are moved one after another. Error for a
+    run that does not lie in this store.
     """
     for run in runs:
         check_inside(store, run.path)

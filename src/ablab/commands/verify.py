@@ -156,7 +156,7 @@ def _within(folder: Path, error: UserError) -> str:
 
 def _misplaced(studies: Sequence[Path], runs: Sequence[FinishedRun], folder: Path) -> Iterator[str]:
     """Yield what the lists of studies have in the place of other runs."""
-    known = {run.run_id: (run.record.condition_id, int(run.record.config.get("seed", -1))) for run in runs}
+    known = {run.run_id: (run.record.condition_id, run.record.config.get("seed")) for run in runs}
     for study in studies:
         try:
             if (rows := listed(study)) and (study / "registered.json").exists():

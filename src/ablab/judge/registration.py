@@ -137,7 +137,7 @@ def listed(study: Path) -> list[ListedRun]:
 
 
 def misplaced(
-    rows: Sequence[ListedRun], known: Mapping[str, tuple[str, int]], registrations: Sequence[Registered]
+    rows: Sequence[ListedRun], known: Mapping[str, tuple[str, object]], registrations: Sequence[Registered]
 ) -> Iterator[str]:
     """Yield what is listed in the place of another run. known: recipe and seed of runs that have ended, by their ids.
 

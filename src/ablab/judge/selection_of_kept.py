@@ -47,10 +47,7 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     runs = [(row.arm, run) for row, run in zip(rows, there, strict=True)]
     runs += [(arm, _missing(outputs / f"runs/{arm}/{seed}", seed)) for arm, seed in _unlisted(rows, registered)]
     arms = [ArmRuns(arm, [run for of, run in runs if of == arm]) for arm in registered.arms]
-    known = {run.folder.run_id: (run.record.condition_id, run.seed) for run in there if run.record is not None}
-    wrong = list(misplaced(rows, known, Registered.every(folder)))
-    more = f" ({len(wrong) - 1} more are like it)" if len(wrong) > 1 else ""
-    departed = f"{wrong[0]}{more}" if wrong else _departed(arms, registered)
+    departed = _misplaced(rows, there, folder) or _departed(arms, registered)
     later = [claim for claim in Registered.every(folder)[-1].claims if not registered.asks(claim)]
     first = next((run for arm in arms for run in arm.runs if run.record is not None), None)
     if first is None or first.record is None:
@@ -86,6 +83,13 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         ended=next((one.ended for one in extensions(folder)[-1:]), None),
         lengths=_lengths(experiment, designed, baseline, registered, task),
     )
+
+
+def _misplaced(rows: Sequence[ListedRun], there: Sequence[ArmRun], folder: Path) -> str | None:
+    """Say what the list of a study has in the place of other runs; None where it has nothing."""
+    known = {run.folder.run_id: (run.record.condition_id, run.seed) for run in there if run.record is not None}
+    first, *others = [*misplaced(rows, known, Registered.every(folder)), None]
+    return first if len(others) < 2 else f"{first} ({len(others) - 1} more are like it)"
 
 
 def _departed(arms: Sequence[ArmRuns], registered: Registered) -> str | None:

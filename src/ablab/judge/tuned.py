@@ -219,7 +219,8 @@ def _change(selection: SelectedArms, lines: Sequence[ClaimLine], usual: int, tun
         scores = shared_scores(arms, measure)
         if selection.error == "moderated" and borrows(claims[0], measure):
             own_weights, own_scores = independent(arms, weights, scores)
-            return moderated_contrast(own_scores, own_weights, borrowed(selection, arms, measure))
+            lent = borrowed(selection, arms, measure)
+            return moderated_contrast(own_scores, own_weights, lent) if own_scores else None
         return of_differences(np.array(weights) @ np.array(scores))
     except NotTestable:
         return None

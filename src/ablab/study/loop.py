@@ -21,8 +21,8 @@ from ablab.study.experiment import Compared, Declared, Words, find, read_as
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
 
-LOOKS = 3
-"""Times that a ledger is looked for: between two looks another process may enter one or two, and not more."""
+TRIES = 3
+"""Times that a ledger is looked for: between two of them another process may enter one or two, and not more."""
 
 
 class Budget(Declared):
@@ -255,7 +255,7 @@ class Ledger:
         It changes nothing, since another process may be writing: a ledger that was entered counts before it has its
         name. Only a reader between two entries finds none of them, and looks again.
         """
-        for _ in range(LOOKS):
+        for _ in range(TRIES):
             entered = Chain.of(self.outputs).files.get(self.path.relative_to(self.outputs).as_posix())
             for path in (self.path, waiting_for(self.path)):
                 with suppress(FileNotFoundError):  # another process has just given it its name
