@@ -1,10 +1,10 @@
 """Whether two checkouts give equal ids and bits: 20 steps of eleven arms, with translations, pruning and analyses.
 
-    python benchmarks/same_bits.py [another checkout ...]
+    python benchmarks/same_bits.py [another checkout ...] [unless=training.precision=bf16]
 
 Without another checkout it prints the bits of this one. Equal bits under different digests of a component of the code
 are worth an entry in `src/ablab/code/equal.json`, which is printed; the proof holds for this machine and these
-libraries.
+libraries. With `unless`, a component that a rewrite meant to change, its arms are left out, and the entry says so.
 """
 
 import json
@@ -124,24 +124,34 @@ print(json.dumps({"bits": [record["run_id"], *bits], "codes": codes}))
 
 def main() -> int:
     """A line for each arm and checkout; 1 where they are not equal."""
-    checkouts = [HERE, *(Path(word).resolve() for word in sys.argv[1:])]
+    unless = [word.partition("=")[2] for word in sys.argv[1:] if word.startswith("unless=")]
+    checkouts = [HERE, *(Path(word).resolve() for word in sys.argv[1:] if not word.startswith("unless="))]
     found = {checkout: _of(checkout) for checkout in checkouts}
+    compared = [arm for arm in ARMS if not any(_holds(arms[arm]["codes"], unless) for arms in found.values())]
     for arm in ARMS:
         for checkout, arms in found.items():
-            print(f"{arm:<32}{'  '.join(arms[arm]['bits'])}  {checkout}", flush=True)
+            left_out = "" if arm in compared else "  left out"
+            print(f"{arm:<32}{'  '.join(arms[arm]['bits'])}  {checkout}{left_out}", flush=True)
     if len({str([arms[arm]["bits"][0] for arm in ARMS]) for arms in found.values()}) > 1:
         print("run ids: NOT EQUAL")
         return 1
     for number, stage in enumerate(("training", "evaluation", "curve", "analysis")):
-        bits = [[arms[arm]["bits"][1 + number] for arm in ARMS] for arms in found.values()]
+        bits = [[arms[arm]["bits"][1 + number] for arm in compared] for arms in found.values()]
         same = all(each == bits[0] for each in bits)
         print(f"{stage}: {'equal bits' if same else 'NOT EQUAL'}")
         if not same:
             return 1
-        for digests in _changed([arms[arm]["codes"][number] for arms in found.values()] for arm in ARMS):
-            proof = f"benchmarks/same_bits.py: 20 steps of {len(ARMS)} arms"
-            print(json.dumps({"stage": stage, "digests": digests, "proof": proof}))
+        for digests in _changed([arms[arm]["codes"][number] for arms in found.values()] for arm in compared):
+            entry: dict[str, Any] = {"stage": stage, "digests": digests}
+            entry |= {"proof": f"benchmarks/same_bits.py: 20 steps of {len(compared)} arms"}
+            of_stage = [arms[arm]["codes"][number] for arms in found.values() for arm in ARMS]
+            print(json.dumps(entry | ({"unless": unless} if _holds(of_stage, unless) else {})))
     return 0
+
+
+def _holds(stages: Sequence[Mapping[str, str]], components: Iterable[str]) -> bool:
+    """Return whether a stage of an arm has one of these components."""
+    return any(each in components_of for each in components for components_of in stages)
 
 
 def _changed(arms: Iterable[Sequence[Mapping[str, str]]]) -> list[list[str]]:

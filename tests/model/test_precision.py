@@ -115,3 +115,23 @@ def test_a_loss_of_logits_far_apart_is_finite():
     smoothed.backward()
     assert hidden.grad is not None
     assert hidden.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_of_tokens_that_the_model_is_sure_of_is_no_coarser_than_its_precision(smoothing):
+    """Their p is within a step of bfloat16 of the label's share, so that one rounded before the other is subtracted
+    would leave nothing right of the difference."""
+    torch.manual_seed(0)
+    labels = torch.arange(64)
+    matrix = F.normalize(torch.randn(64, 256), dim=-1)
+    hidden = matrix * (9.0 if smoothing == 0 else 6.0)
+    exact = [each.bfloat16().double().requires_grad_() for each in (hidden, matrix)]
+    wanted = F.cross_entropy((exact[0] @ exact[1].T), labels, label_smoothing=smoothing, reduction="sum")
+    wanted.backward()
+    rounded = [hidden.bfloat16().requires_grad_(), matrix.bfloat16().float().requires_grad_()]
+    total, _ = projected_cross_entropy(*rounded, labels, smoothing)
+    total.backward()
+    assert total.item() == pytest.approx(wanted.item(), rel=0.05)
+    for each, reference in zip(rounded, exact, strict=True):
+        error = (each.grad.double() - reference.grad).norm() / reference.grad.norm()
+        assert float(error) < 0.02, float(error)

@@ -77,7 +77,7 @@ def test_seeds_made_elsewhere_in_both_arms_are_no_difference_between_them(arms):
 
 
 def test_digests_that_are_proved_to_be_one_are_no_difference(arms, monkeypatch):
-    monkeypatch.setattr("ablab.code.differences.equals", lambda: joined([{"digests": ["2:a", "2:b"]}]))
+    monkeypatch.setattr("ablab.code.differences.equals", lambda _: joined([{"digests": ["2:a", "2:b"]}]))
     usual, other = arms
     assert unlike(trained(usual, stretch()), trained(other, stretch(code="2:b"))) is None
 

@@ -2,7 +2,8 @@
 
 Code differs unless the table of equivalent digests, `equal.json`, says that a rewrite was proved to give equal bits: it
 ships with the code and is no part of a digest. Each entry has a stage, its digests, and the proof. Since version 2 they
-are digests of components. Those of another version have no equals here.
+are digests of components. Those of another version have no equals here. `unless` names components with which a rewrite
+changed numbers: the others of such a recipe have no equals by that entry.
 """
 
 import json
@@ -39,23 +40,22 @@ def same_code(one: RecordedCode, other: RecordedCode) -> bool:
 
     Of two recipes, it is the code that both share. What cannot be compared is not the same.
     """
-    if representative(one.digest) == representative(other.digest):
-        return True
+    equal = equals(frozenset(one.components.keys() | other.components.keys()))
+
+    def alike(first: str, second: str) -> bool:
+        return first == second or second in equal.get(first, ())
+
     shared = one.components.keys() & other.components.keys()
-    return bool(shared) and all(
-        representative(one.components[name]) == representative(other.components[name]) for name in shared
+    return alike(one.digest, other.digest) or (
+        bool(shared) and all(alike(one.components[name], other.components[name]) for name in shared)
     )
 
 
-def representative(digest: str) -> str:
-    """Return one and the same digest for all digests that are equivalent to this one."""
-    return min(equals().get(digest, {digest}))
-
-
 @cache
-def equals() -> Mapping[str, frozenset[str]]:
-    """Return each digest of the table with all its equivalents."""
-    return joined(json.loads(TABLE.read_text(encoding="utf-8")))
+def equals(components: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    """Return each digest of the table with all its equivalents in recipes of these components."""
+    entries = json.loads(TABLE.read_text(encoding="utf-8"))
+    return joined(entry for entry in entries if components.isdisjoint(entry.get("unless", ())))
 
 
 def joined(entries: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:

@@ -28,7 +28,7 @@ def as_products_take_it(x: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
     Vectors that enter a stack in this precision keep it: norms, dropout and residual sums return the type they get, so
     that no layer casts and half the bytes are moved. Weights, their gradients, sums inside norms, and the softmax of
-    attention stay in single precision, as sums of the loss do. Its probabilities do not: they are rounded to this one.
+    attention stay in single precision, as the probabilities and sums of the loss do.
     """
     if not torch.is_autocast_enabled(x.device.type):
         return x

@@ -169,21 +169,23 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         true = normalisers = hidden.new_zeros((), dtype=precise)
         rows = max(1, min(len(labels), loss_rows(vocab, hidden.device)))
         # Two buffers for all chunks: allocating such memory costs as much as a pass over it.
-        logits_of, p_of = (hidden.new_empty((rows, vocab)) for _ in range(2))
+        logits_of, p_of = (hidden.new_empty((rows, vocab), dtype=dtype) for dtype in (hidden.dtype, precise))
         for start in range(0, len(labels), rows):
             part = slice(start, start + rows)
             h, label = hidden[part], labels[part, None]
             logits, p = logits_of[: len(h)], p_of[: len(h)]
             torch.mm(h, table.T, out=logits)
-            torch.softmax(logits, dim=-1, out=p)
+            torch.softmax(logits, dim=-1, dtype=precise, out=p)
             # log sum exp, from the largest p, which cannot underflow; so exp is taken of every logit only once.
-            normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).to(precise).log()
+            normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).log()
             normalisers = normalisers + normaliser.sum()
             true = true + (normaliser - logits.gather(1, label)[:, 0]).sum()
             if d_hidden is not None and d_matrix is not None:
                 p.scatter_add_(1, label, p.new_full(label.shape, smoothing - 1))
-                torch.mm(p, table, out=d_hidden[part])
-                _add_product(d_matrix, p.T, h)
+                # Rounded only here: of a token that the model is sure of, p - 1 is as small as a step of bfloat16 at 1.
+                d_logits = p if p.dtype == h.dtype else logits.copy_(p)
+                torch.mm(d_logits, table, out=d_hidden[part])
+                _add_product(d_matrix, d_logits.T, h)
         of_hidden, of_table = hidden.sum(dim=0, dtype=precise), matrix.sum(dim=0, dtype=precise)
         # The mean over the vocabulary of -log p: all logits of a row add up to its vector times the table's sum.
         smoothed = (1 - smoothing) * true + smoothing * (normalisers - (of_hidden * of_table).sum() / vocab)
