@@ -137,6 +137,14 @@ def test_what_changes_nothing_and_what_was_judged_before_cost_nothing(folder, ca
     assert "nothing was run" in capsys.readouterr().out
 
 
+def test_each_change_that_changes_nothing_is_answered_with_its_own_words(folder, capsys):
+    assert [propose("width=8"), propose("lr=0.1")] == [NULL, NULL]
+    capsys.readouterr()
+    assert propose("lr=0.1", because="again") == NULL
+    assert "lr=0.1" in capsys.readouterr().out
+    assert [each.words for each in book().proposals] == [["width=8"], ["lr=0.1"]]
+
+
 def test_the_reason_is_registered_before_any_run(folder):
     Path("train.py").write_text("import sys; sys.exit('it never trains')")
     assert main(["try", "lr=0.2", "because=a reason"]) == 2

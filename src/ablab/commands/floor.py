@@ -22,7 +22,7 @@ def floor(arguments: Sequence[str]) -> int:
 
     def act(referee: Referee) -> int:
         book = referee.floor(options.seeds)
-        console.say(floor_line(referee.floor_scores(book), referee.measure(book)))
+        console.say(floor_line(referee.floors.scores(book), referee.measure(book)))
         seeds = ", ".join(map(str, book.floors[-1].seeds))
         console.say(f"A study of this condition on the same seeds finds these runs: seeds: [{seeds}]")
         console.say(f"Results: {referee.ledger.folder}")

@@ -20,7 +20,7 @@ def loop(arguments: Sequence[str]) -> int:
 
     def act(referee: Referee) -> int:
         book = referee.book()
-        state = state_of(file, book, referee.floor_scores(book), referee.left(book))
+        state = state_of(file, book, referee.floors.scores(book), referee.runs.left(book))
         if options.format == "json":
             say_json(state)
         else:

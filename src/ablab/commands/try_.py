@@ -26,7 +26,7 @@ def try_(arguments: Sequence[str]) -> int:
 
     def act(referee: Referee) -> int:
         book, proposal, known = referee.propose([word for word in words if word not in of_hydra], options.because)
-        left = referee.left(book)
+        left = referee.runs.left(book)
         console.say_all(answer_lines(file, book, proposal, referee.measure(book), left, known=known))
         if options.format == "json":
             say_json(answer(file, book, proposal, left, known=known))
