@@ -108,3 +108,20 @@ def test_a_value_is_written_in_a_condition_as_on_the_command_line(condition, hol
         **{"data": {"size": 0.00001}, "tied": True, "init_from": None},
     }
     assert meeting([typed(settings)], condition) == [holds]
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("arm=a=1,b=2", [True, False, False]),
+        ("arm!=a=1,b=2", [False, True, True]),
+        ("arm=a=1,a=2", [False, True, True]),
+        ("arm=a=1,b=3", [False, False, False]),
+        ("label='One, two'", [False, False, True]),
+        ("name=a=1,b=2", [False, False, False]),
+    ],
+)
+def test_the_name_of_an_arm_of_two_factors_is_no_list_of_two_arms(text, met):
+    """Else `rm where='arm=a=1,b=2'` would remove arm a=1 of another study."""
+    runs = [{"arm": "a=1,b=2", "name": "r1"}, {"arm": "a=1", "name": "a=1"}, {"arm": "a=2", "label": "One, two"}]
+    assert meeting(runs, text) == met

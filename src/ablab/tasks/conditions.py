@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from operator import ge, gt, le, lt
 from typing import Any
@@ -35,11 +35,12 @@ CONDITION = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Condition:
-    """A value that a run must have, must not have, or must lie above or below."""
+    """A value that a run must have, must not have, or must lie above or below. `whole`: commas belong to the value."""
 
     key: str
     operator: str
     value: str
+    whole: bool = False
 
     def holds(self, there: str | None) -> bool:
         """Return whether this value meets it; None where a run has none, which only `!=` accepts."""
@@ -53,13 +54,18 @@ class Condition:
         if self.operator in COMPARED:
             number = _number(there)
             return number is not None and COMPARED[self.operator](number, float(self.value))
-        others = [] if self.value.startswith("[") else self.value.split(",")
+        others = [] if self.whole or self.value.startswith("[") else self.value.split(",")
         return any(_same(there, one) for one in (self.value, *others)) == (self.operator == "=")
 
     def meets(self, values: Mapping[str, str]) -> bool:
         """Return whether a run with these values meets it."""
-        found = [values.get(self.key), *([values[LABEL]] if self.key in (ARM, NAME) and LABEL in values else [])]
-        return (all if self.operator == "!=" else any)(map(self.holds, found))
+        there: Sequence[str | None] = self.of(values) or [None]
+        return (all if self.operator == "!=" else any)(map(self.holds, there))
+
+    def of(self, values: Mapping[str, str]) -> list[str]:
+        """Return what it is about of a run with these values: a run's label is another name of its arm."""
+        keys = (self.key, LABEL) if self.key in (ARM, NAME) else (self.key,)
+        return [values[key] for key in keys if key in values]
 
 
 def conditions(text: str) -> list[Condition]:
@@ -73,8 +79,12 @@ def conditions(text: str) -> list[Condition]:
 
 
 def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
-    """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has."""
-    wanted = conditions(text)
+    """Return of each run, given by its values, whether it meets all conditions; UserError for a key that none has.
+
+    Commas stand between several values, unless a run has the value with its commas, as arms of several factors do. Of
+    names, each must be one that a run has: half the name of an arm may be another arm.
+    """
+    wanted = [replace(one, whole=_is_whole(one, found)) for one in conditions(text)]
     known = {*known_scores(), ID, NAME, "seed", "state", SIZE, "study", ARM, LABEL}.union(*found)
     for one in wanted:
         if found and one.key not in known:
@@ -82,11 +92,15 @@ def meeting(found: Sequence[Mapping[str, str]], text: str) -> list[bool]:
     return [all(one.meets(values) for one in wanted) for values in found]
 
 
+def _is_whole(one: Condition, found: Sequence[Mapping[str, str]]) -> bool:
+    there = {value for values in found for value in one.of(values)}
+    return one.value in there or (one.key in (ARM, LABEL, NAME) and not there.issuperset(one.value.split(",")))
+
+
 def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
     """Return `; did you mean norm=scalenorm?` if a condition names a value that no run has, but one is like it."""
     for one in conditions(text):
-        there = {values[one.key] for values in found if one.key in values}
-        there |= {values[LABEL] for values in found if one.key in (ARM, NAME) and LABEL in values}
+        there = {value for values in found for value in one.of(values)}
         if one.operator == "=" and there and not any(map(one.holds, there)):
             near = get_close_matches(one.value, there, n=1)
             return f"; did you mean {one.key}={shlex.quote(near[0])}?" if near else ""
@@ -121,7 +135,7 @@ def _condition(word: str) -> Condition:
     found = CONDITION.fullmatch(word)
     if found is None:
         raise UserError(f"where={word}: allowed: key=value, or with !=, <, <=, > or >= in place of =")
-    one = Condition(*found.groups())
+    one = Condition(found[1], found[2], found[3])
     if one.key == ENDED:
         if DAY.fullmatch(one.value) is None:
             raise UserError(f"where={word}: allowed: a day or month, such as {ENDED}{one.operator}2026-11-25")
