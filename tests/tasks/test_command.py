@@ -12,6 +12,7 @@ import pytest
 import ablab
 from ablab.api import open as open_store
 from ablab.commands.cli import main
+from ablab.errors import UserError
 from ablab.study.definition import define
 from ablab.tasks.command.inputs import digests_of
 from ablab.tasks.registry import task_of
@@ -203,6 +204,36 @@ def test_what_lies_behind_a_link_is_an_input_too(tmp_path, monkeypatch):
     linked = digests_of(["data"], Path("outputs"))
     Path("disk/part/train.txt").write_text("another")
     assert len({str(digests) for digests in (plain, linked, digests_of(["data"], Path("outputs")))}) == 3
+
+
+def test_a_link_into_the_store_and_what_is_named_there_are_inputs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("outputs/runs", "data"):
+        Path(name).mkdir(parents=True)
+    Path("outputs/vocab.txt").write_text("one")
+    Path("data/vocab.txt").symlink_to(Path("outputs/vocab.txt").resolve())
+    names = ["data", "outputs/vocab.txt", f"{tmp_path}/data/*.txt"]
+    before = digests_of(names, Path("outputs"))
+    Path("outputs/runs/log").write_text("a run was here")
+    assert digests_of([*names, "."], Path("outputs")).items() >= before.items()
+    Path("outputs/vocab.txt").write_text("another")
+    assert not set(before.values()) & set(digests_of(names, Path("outputs")).values())
+
+
+@pytest.mark.parametrize("name", ["data/**x", "a\0b"])
+def test_what_is_no_name_of_an_input_is_refused_in_a_line(name):
+    with pytest.raises(UserError, match="no name of a file, nor a pattern"):
+        digests_of([name], Path("outputs"))
+
+
+def test_an_input_that_changes_while_a_run_reads_it_fails_the_run(folder, capsys):
+    """Its id names the content before, and its result may be of the other."""
+    Path("gain.txt").write_text("1")
+    words = words_of("open('gain.txt', 'w').write('7')\n" + DONE, "task.inputs=[one.py,gain.txt]")
+    assert main(["train", *words]) == 2
+    assert "inputs: gain.txt changed while the command ran" in capsys.readouterr().err
+    assert main(["train", *words]) == 0, "now it stays as it is"
+    assert {run.state for run in open_store("outputs").runs()} == {"failed", "finished"}
 
 
 def test_a_task_that_no_option_names_is_not_imported(tmp_path, monkeypatch):

@@ -128,12 +128,12 @@ def test_ctrl_c_ends_a_check_with_what_it_tries(folder, moment):
 def test_progress_is_a_curve_and_items_are_kept(folder):
     script = (
         "place = os.path.join(os.path.dirname(out), 'progress.jsonl')\n"
-        "for step in (10, 20):\n"
+        "for step in (0, 10, 20):\n"
         "    print(json.dumps({'step': step, 'loss': 3 - step / 20, 'rate': 0.1}), file=open(place, 'a'))\n"
     ) + result('{"scores": {"loss": 2}, "items": {"loss": [1, 2.5, 2.5]}}')
     assert main(["train", *words_of(script)]) == 0
     run = only_run()
-    assert [(row["step"], row["loss"]) for row in run.record.validations] == [(10, 2.5), (20, 2), (21, 2)]
+    assert [(row["step"], row["loss"]) for row in run.record.validations] == [(0, 3), (10, 2.5), (20, 2), (21, 2)]
     assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
 
 

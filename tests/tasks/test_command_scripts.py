@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ablab.tasks.command.inputs import undeclared
+from ablab.tasks.command.inputs import undeclared, version_of
 
 
 @pytest.fixture
@@ -17,6 +17,9 @@ def project(tmp_path, monkeypatch):
         "here/pkg/train.py": "from pkg import model\nfrom .data import read\n",
         "here/pkg/model.py": "",
         "here/pkg/__main__.py": "",
+        "here/pkg/deep/__init__.py": "",
+        "here/pkg/deep/run.py": "from . import steps\nfrom ..model import nothing\n",
+        "here/pkg/deep/steps.py": "",
         "here/run.sh": "#!/bin/sh\npython train.py\n",
         "here/bin/python": "#!/bin/sh\n",
         "here/bin/torchrun": "#!/usr/bin/python\n",
@@ -38,7 +41,8 @@ PACKAGE = ["pkg/__init__.py", "pkg/model.py"]
     [
         ("python train.py {seed}", ["helper.py", *PACKAGE, "train.py"]),
         ("python -m pkg.train {seed}", [*PACKAGE, "pkg/train.py"]),
-        ("python -u -m pkg --seed {seed}", ["pkg/__main__.py"]),
+        ("python -u -m pkg --seed {seed}", ["pkg/__init__.py", "pkg/__main__.py"]),
+        ("python -m pkg.deep.run {seed}", [*PACKAGE, "pkg/deep/__init__.py", "pkg/deep/run.py", "pkg/deep/steps.py"]),
         ("python -m no.module {seed}", []),
         ("python ../there/train.py {seed}", ["../there/beside.py", "../there/train.py", "helper.py"]),
         ("./run.sh {seed}", ["run.sh"]),
@@ -63,3 +67,14 @@ def test_what_is_declared_is_not_told(project):
 def test_a_folder_or_a_name_that_is_too_long_is_no_script(project):
     assert undeclared(["pkg", "x" * 5000, "{seed}", ""], []) == []
     assert Path("pkg").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_asked"), [("python3.11", True), ("node", True), ("node_bench.sh", False), ("python_train.sh", False)]
+)
+def test_only_an_interpreter_is_asked_for_its_version(tmp_path, name, is_asked):
+    """Any other program would run while a study is planned."""
+    program = tmp_path / name
+    program.write_text("#!/bin/sh\necho asked\n")
+    program.chmod(0o755)
+    assert version_of(str(program)) == ("asked" if is_asked else None)

@@ -17,19 +17,22 @@ from ablab.files import json_digest, sha256
 DIGITS = 12
 SKIPPED = ("__pycache__", ".git")
 TOLD = ("python", "pypy", "ruby", "perl", "node", "Rscript", "julia", "java", "php", "lua")
-"""Beginnings of names of interpreters that tell their version."""
+"""Names of interpreters that tell their version, without the version that may follow, as in python3.11."""
 
 
 def digests_of(inputs: Sequence[str], store: Path) -> dict[str, str]:
     """Return a digest by input; UserError for one that is not there. Names are relative to the working folder.
 
-    What runs leave in their store is no input, though a folder that is one may hold the store.
+    What runs leave in their store is no input, though a folder that is one may hold the store, and one that is named
+    may lie in it.
     """
     return {name: _digest(name, store.resolve()) for name in inputs}
 
 
 def _digest(name: str, store: Path) -> str:
-    files = sorted(path for path in _files(name) if store not in path.resolve().parents)
+    files = sorted(_files(name))
+    if not _holds(str(store), os.path.realpath(name)):
+        files = [path for path in files if store not in (path.parent.resolve() / path.name).parents]
     if not files:
         raise UserError(f"inputs: {name}: there is no such file, nor a folder or pattern with one")
     content = {str(path): _of_file(path) for path in files}
@@ -40,7 +43,10 @@ def _digest(name: str, store: Path) -> str:
 def _files(name: str) -> Iterator[Path]:
     """Yield the files that an input names."""
     path = Path(name)
-    found = [path] if path.exists() else Path().glob(name) if not path.is_absolute() else []
+    try:
+        found = [path] if path.exists() else list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    except ValueError as error:  # such as **x, or a zero byte
+        raise UserError(f"inputs: {name!r}: no name of a file, nor a pattern ({error})") from None
     for each in found:
         if each.is_dir():
             yield from (one for one in _below(each) if one.is_file() and not set(one.parts) & set(SKIPPED))
@@ -91,7 +97,7 @@ def program(word: str) -> str:
 @cache
 def version_of(path: str) -> str | None:
     """Return what an interpreter says of its version; None for any other program."""
-    if not Path(path).name.startswith(TOLD):
+    if re.fullmatch(rf"({'|'.join(TOLD)})[\d.]*(\.exe)?", Path(path).name) is None:
         return None
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
@@ -124,7 +130,9 @@ def _scripts(command: Sequence[str]) -> Iterator[Path]:
     for before, word in zip(("", *command), command, strict=False):
         if before == "-m":
             module = Path(*word.split("."))
-            yield from (one for one in (module.with_suffix(".py"), module / "__main__.py") if one.is_file())
+            packages = [parent / "__init__.py" for parent in (module, *module.parents)]
+            files = (module.with_suffix(".py"), module / "__main__.py", *packages)
+            yield from (one for one in files if one.is_file())
         elif _is_script(Path(word)):
             yield Path(word)
 
@@ -146,16 +154,23 @@ def _imported(path: Path) -> Iterator[Path]:
     except (OSError, ValueError, SyntaxError):
         return
     for node in ast.walk(tree):
+        folders = [path.parent, Path()]
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.ImportFrom):
+            of_module = [] if node.module is None else [node.module]
+            names = [*of_module, *(".".join([*of_module, each.name]) for each in node.names)]
+            if node.level:
+                folders = [Path(os.path.normpath(path.parent.joinpath(*[".."] * (node.level - 1))))]
         else:
             continue
         within = {tuple(name.split(".")[:depth]) for name in names for depth in range(1, name.count(".") + 2)}
-        for folder, parts in product((path.parent, Path()), sorted(within)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            within.add(())  # the package itself
+        for folder, parts in product(folders, sorted(within)):
             place = folder.joinpath(*parts)
-            yield from (one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file())
+            files = (*([place.with_suffix(".py")] if parts else []), place / "__init__.py")
+            yield from (one for one in files if one.is_file())
 
 
 ENGINES = ("docker", "podman", "nerdctl")

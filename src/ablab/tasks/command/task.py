@@ -19,6 +19,7 @@ from ablab.tasks.command.artefacts import write_artefacts
 from ablab.tasks.command.inputs import digests_of, image_files, program, undeclared, unpinned, version_of
 from ablab.tasks.command.process import execute
 from ablab.tasks.command.result import (
+    CommandError,
     CommandResult,
     CurvePoint,
     ProgressLines,
@@ -160,7 +161,8 @@ class Command(OwnTask):
 
         def note(points: Sequence[CurvePoint]) -> None:
             for point in points:
-                if point.step > loop.step:  # a command that begins anew writes again what is known
+                last = loop.validations[-1]["step"] if loop.validations else -1
+                if point.step > last:  # a command that begins anew writes again what is known
                     loop.validate(point.step, self._told(point.scores), None)
 
         def watch() -> None:
@@ -169,12 +171,19 @@ class Command(OwnTask):
                 loop.begin_anew()
             note(news)
 
+        before = digests_of(self.inputs, Path(loop.config.outputs))
         note(progress.news())  # what an earlier attempt told and was killed before it was noted
         first = loop.validations[0]["step"] if loop.validations else -math.inf
         try:
             found = self._run(folder, loop.seed, self.values, loop.config.trainer.threads, watch)
         finally:
             watch()
+        now = digests_of(self.inputs, Path(loop.config.outputs))
+        if changed := [name for name, digest in now.items() if digest != before[name]]:
+            raise CommandError(
+                f"inputs: {', '.join(changed)} changed while the command ran, so that nobody knows what it read; "
+                "allowed: inputs that stay as they are, and that the command does not write"
+            )
         note(found.curve)
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
         write_artefacts(artefacts, found.artefacts, folder)

@@ -33,6 +33,8 @@ def check_words(command: Sequence[str], environment: Mapping[str, str], values: 
     """
     if not command or not command[0].strip():
         raise UserError("command: has no words; allowed: a list of words, such as [python, train.py, --seed, '{seed}']")
+    if any("\0" in word for word in (*command, *environment, *environment.values())):
+        raise UserError("command: a word has a zero byte, which no program can be given; allowed: words without")
     read = named_in([*command, *environment.values()])
     for name in read:
         if name not in values and name not in OF_A_RUN:
