@@ -26,6 +26,8 @@ def acts(statement: ast.stmt, names: Mapping[str, Targets]) -> bool:
         return False
     if isinstance(statement, ast.Expr):
         return not isinstance(statement.value, ast.Constant)
+    if isinstance(statement, ast.AugAssign) and dotted_name(statement.target) != "__all__":
+        return True  # it may change what another module holds
     if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         plain = (ast.Name, ast.Tuple, ast.List, ast.Starred, ast.expr_context)
@@ -37,6 +39,10 @@ def acts(statement: ast.stmt, names: Mapping[str, Targets]) -> bool:
     inside = [each for each in _children(statement) if isinstance(each, ast.stmt)]
     around = [each for each in _children(statement) if not isinstance(each, ast.stmt)]
     decorators = [each for each in getattr(statement, "decorator_list", ()) if not isinstance(each, ast.Call)]
+    if any(_is_stored(node) for each in around for node in ast.walk(each)):  # by `for` and `with`
+        return True
+    if any(_is_partial(each) for each in getattr(statement, "decorator_list", ())):
+        return True
     if any(_calls(each, names) for each in around) or not all(_is_harmless(each, names) for each in decorators):
         return True
     return not isinstance(statement, FUNCTIONS) and any(acts(each, names) for each in inside)
@@ -101,12 +107,25 @@ def _calls(node: ast.AST, names: Mapping[str, Targets]) -> bool:
     while waiting:
         each = waiting.pop()
         if isinstance(each, (ast.Await, ast.NamedExpr)) or (
-            isinstance(each, ast.Call) and not _is_harmless(each.func, names)
+            isinstance(each, ast.Call) and (not _is_harmless(each.func, names) or _hands_over(each))
         ):
             return True
         if not isinstance(each, ast.Lambda):
             waiting += executed(each, deep=False)
     return False
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
+
+
+def _is_partial(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and dotted_name(decorator.func).rpartition(".")[2] == "partial"
+
+
+def _hands_over(call: ast.Call) -> bool:
+    """Return whether a harmless call may call what it is handed: `sorted(names, key=enter)`, `reduce(enter, names)`."""
+    return dotted_name(call.func).rpartition(".")[2] == "reduce" or any(each.arg == "key" for each in call.keywords)
 
 
 def _is_harmless(called: ast.expr, names: Mapping[str, Targets]) -> bool:

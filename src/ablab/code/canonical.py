@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ablab.code.readers import MARKS, NOTHING, Read, has_order
-from ablab.code.scopes import COMPREHENSIONS, FUNCTIONS, LOCAL, Scopes, Targets, bindings, dotted_name
+from ablab.code.scopes import COMPREHENSIONS, FUNCTIONS, LOCAL, Scopes, Targets, bindings, dotted_name, imported
 
 Tree = Any
 """Lists, strings and null: what JSON can write."""
@@ -22,12 +22,21 @@ class Surroundings(Protocol):
     silent: frozenset[str]
     """Dotted names of functions and types that tell a person something: a statement that only calls one is left out."""
 
+    of_others: bool
+    """Whether the code is not ablab's: which import runs, and what a class body reads, is then part of the form."""
+
     def refer(self, dotted: str, node: ast.AST) -> Tree:
         """Return the form of a dotted name outside the definition, such as `ablab.seeding.derive` or `numpy.load`."""
 
     def note(self, name: str, node: ast.AST) -> None:
         """Note a use of `builtins.<name>`, or of `.<name>`, an attribute of something that only running tells."""
 
+
+IMPORTS = (ast.Import, ast.ImportFrom)
+BRANCHING = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match),
+    *([ast.TryStar] if hasattr(ast, "TryStar") else []),
+)
 
 SKIPPED = {"ctx", "kind", "type_comment", "type_params"}
 """Fields that affect no number, or that only some versions of Python have."""
@@ -43,7 +52,7 @@ def canonical(
 
     A class in which the order may matter stays whole. `names`: what the module's own names are bound to.
     """
-    form = _Form(Scopes(names), outside, read)
+    form = _Form(Scopes(names, careful=outside.of_others), outside, read)
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return []
     if isinstance(statement, ast.AnnAssign) and statement.value is None and not read.types:
@@ -65,6 +74,8 @@ class _Form:
         self.scopes, self.outside, self.read = scopes, outside, read
         self._skipped = SKIPPED if read.types else SKIPPED | TYPES
         self._types: list[Mapping[str, str]] = []
+        self._branches = 0
+        """The number of statements around that may not run, or may end early, as that in `try` may."""
 
     def of(self, node: object) -> Tree:
         """Return the form of a node or of a field's value."""
@@ -86,6 +97,13 @@ class _Form:
             return self._comprehension(node)
         if isinstance(node, ast.AnnAssign):
             return self._annotated(node)
+        if isinstance(node, IMPORTS):
+            return [type(node).__name__, *([name, self.outside.refer(dotted, node)] for name, dotted in imported(node))]
+        if isinstance(node, BRANCHING) and not _is_for_types(node):
+            self._branches += 1
+            tree = self._plain(node)
+            self._branches -= 1
+            return tree
         if isinstance(node, ast.Raise) and not self.read.words:
             return ["Raise", *(self.of(_wordless(each)) for each in (node.exc, node.cause))]
         if isinstance(node, ast.Assert) and not self.read.words:
@@ -103,7 +121,7 @@ class _Form:
     def _statements(self, nodes: Sequence[object]) -> Iterator[object]:
         """Skip statements that do nothing, print, or bind a name to an import: the name's use identifies its target."""
         for node in nodes:
-            if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
+            if isinstance(node, ast.Pass) or (isinstance(node, IMPORTS) and not self._decides(node)):
                 continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and not self.read.docs:
                 continue
@@ -112,6 +130,13 @@ class _Form:
             if isinstance(node, ast.AnnAssign) and node.value is None and not self.scopes.in_class:
                 continue
             yield node
+
+    def _decides(self, node: ast.Import | ast.ImportFrom) -> bool:
+        """Return whether it matters that an import runs, as in `try`, or if uses of its name do not lead to it."""
+        if not self.outside.of_others:
+            return False
+        is_seen = all(self.scopes.binds(name) for name, _ in imported(node))
+        return self._branches > 0 or self.scopes.in_class or not is_seen
 
     def _is_silent(self, call: ast.Call) -> bool:
         """Return whether a call only tells something: what is called, or the type of the parameter called, says so."""
@@ -204,6 +229,11 @@ class _Form:
             elif value.value:
                 parts.append(str(value.value))
         return ["JoinedStr", *parts]
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Return whether a statement runs for type checkers alone."""
+    return isinstance(node, ast.If) and dotted_name(node.test).rpartition(".")[2] == "TYPE_CHECKING"
 
 
 def _attributes(tree: Tree, chain: Sequence[str]) -> Tree:

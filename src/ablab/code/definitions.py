@@ -126,14 +126,16 @@ class Sources:
         module = self._module(key)
         if self.package.strict:
             return [Key(key.module, EFFECTS)] if module.effects else []
-        return [Key(each.name, name) for each in self.package.imported_by(module) for name in self._effects(each)]
+        modules = self.package.imported_by(module)
+        every = self.read.module or any(each.enters_subclasses for each in modules)
+        return [Key(each.name, name) for each in modules for name in self._effects(each, every=every)]
 
-    def _effects(self, module: Module) -> Iterator[str]:
+    def _effects(self, module: Module, *, every: bool) -> Iterator[str]:
         if module.effects:
             yield EFFECTS
         if module.order:
             yield ORDER
-        if self.read.module:
+        if every:
             yield from sorted(module.definitions)
         else:
             yield from self.package.registered(module)
@@ -182,7 +184,7 @@ class _Around:
     """What a definition names outside itself."""
 
     def __init__(self, sources: Sources) -> None:
-        self.sources, self.silent = sources, sources.silent
+        self.sources, self.silent, self.of_others = sources, sources.silent, not sources.package.strict
         self.uses: list[Key] = []
         self.others: dict[str, list[ast.AST]] = {}
 
@@ -197,6 +199,9 @@ class _Around:
             return ["outside"]
         keys = _keys(*owner)
         self.uses.extend(keys)
+        if self.of_others:  # a package and its star imports may have several of a name, of which running tells the one
+            others = (key for each in package.owners(dotted) for key in _keys(*each))
+            self.uses.extend(key for key in dict.fromkeys(others) if key not in keys)
         for attribute in owner[2]:  # of a value that only running tells, such as PATH.read_text
             self.note(f".{attribute}", node)
         return ["of", *(key.name for key in keys), *owner[2]]

@@ -13,7 +13,7 @@ import ablab
 from ablab.code.definitions import Definition, Key, Sources, code_of, reached
 from ablab.code.folders import part_folders
 from ablab.code.hidden import Hidden, hidden, may_hide
-from ablab.code.modules import Folder, Package
+from ablab.code.modules import File, Folder, Package
 from ablab.code.readers import NOTHING
 from ablab.code.signature import Signature, SignatureError, literal_of, signature, with_bases
 from ablab.errors import UserError
@@ -170,7 +170,7 @@ def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str 
         package: Package = Package(Path(next(iter(spec.submodule_search_locations))), strict=False)
     else:
         assert spec.origin is not None
-        package = Folder(Path(spec.origin).parent)
+        package = File(Path(spec.origin))
     return [package], next(_versions(name), None)
 
 

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,26 @@ def load(part: Part) -> Any:
     if isinstance(part.package, Folder) and str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:
-        found = import_module(module)
-        loaded = getattr(found, name)
+        loaded = getattr(import_module(module), name)
     except Exception as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{part.target}: cannot be imported ({type(error).__name__}: {reason})") from error
-    expected = None if part.is_own else part.package.file_of(module)
-    if expected is not None and Path(str(found.__file__)).resolve() != expected.resolve():
-        raise UserError(
-            f"{part.target}: Python imports {module} from {found.__file__}, not from {expected}; "
-            "allowed: a name that no other module has"
-        )
+    if not part.is_own:
+        _check_origins(part, {module, *(key.module.partition(".")[0] for key in part.definitions)})
     return loaded
+
+
+def _check_origins(part: Part, modules: Iterable[str]) -> None:
+    """Raise UserError where Python has another module of this name, such as a helper of another study."""
+    for name in sorted(modules):
+        expected, there = part.package.file_of(name), sys.modules.get(name)
+        spec = find_spec(name) if there is None else there.__spec__
+        origin = spec.origin if spec is not None else getattr(there, "__file__", None)
+        if expected is not None and origin is not None and Path(origin).resolve() != expected.resolve():
+            raise UserError(
+                f"{part.target}: Python imports {name} from {origin}, not from {expected}; "
+                "allowed: a name that no other module has"
+            )
 
 
 def failure_of(error: Exception, parts: Iterable[Part]) -> str:

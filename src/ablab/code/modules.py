@@ -8,9 +8,10 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from ablab.code.acts import acts, is_guard, order_of
-from ablab.code.scopes import LOCAL, Targets, bindings
+from ablab.code.scopes import LOCAL, Targets, bindings, dotted_name
 
 IMPORTS = (ast.Import, ast.ImportFrom)
+ABSTRACT = ("ABCMeta", "abc.ABCMeta")
 RELATIVE = re.compile(rb"\bfrom[\s\\]*\.")
 
 
@@ -33,6 +34,16 @@ class Module:
     def acting(self) -> list[str]:
         """The definitions that do more than define when the module is imported."""
         return sorted(name for name, each in self.definitions.items() if any(acts(one, self.bound) for one in each))
+
+    @cached_property
+    def enters_subclasses(self) -> bool:
+        """Whether a class here acts as others derive from it: it may enter them into a registry."""
+        classes = (node for each in self.body for node in ast.walk(each) if isinstance(node, ast.ClassDef))
+        return any(
+            any(isinstance(one, ast.FunctionDef) and one.name == "__init_subclass__" for one in each.body)
+            or any(of.arg == "metaclass" and dotted_name(of.value) not in ABSTRACT for of in each.keywords)
+            for each in classes
+        )
 
     @cached_property
     def order(self) -> list[str]:
@@ -96,6 +107,9 @@ class Package:
             if not bound and not _is_idle(statement, names):
                 effects.append(statement)
         dotted = {each: tuple(target or f"{name}.{each}" for target in targets) for each, targets in names.items()}
+        if not self.strict:  # which of several imports binds a name, its statements decide
+            several = {each: targets for each, targets in names.items() if len(targets) > 1 and LOCAL not in targets}
+            dotted |= {each: (*targets, f"{name}.{each}") for each, targets in several.items() if each != "*"}
         return Module(name, dotted, definitions, effects, tree.body, names)
 
     def imported_by(self, module: Module) -> list[Module]:
@@ -165,7 +179,7 @@ class Package:
         name, *attributes = parts[size:]
         if name in module.definitions:
             return module, name, attributes
-        bound = module.names.get(name) or self._by_star(module, name)
+        bound = module.names.get(name) or self._by_star(module, name)[:1]
         if bound and (target := ".".join([*bound, *attributes])) != dotted:
             return self._owner(target)
         if not self.strict and "__getattr__" in module.definitions:  # PEP 562: it answers for every other name
@@ -174,14 +188,30 @@ class Package:
             return module, "", [name, *attributes]
         raise LookupError(f"{module.name} has no {name}")
 
+    def owners(self, dotted: str, known: frozenset[str] = frozenset()) -> Iterator[tuple[Module, str, list[str]]]:
+        """Yield all that a dotted name may mean: what a package binds, its module of that name, star imports."""
+        if not self.holds(dotted) or dotted in known:
+            return
+        parts = dotted.split(".")
+        for size in range(len(parts), 0, -1):
+            module = self.module(".".join(parts[:size]))
+            if module is None:
+                continue
+            if size == len(parts):
+                yield module, "", []
+                continue
+            name, *attributes = parts[size:]
+            if name in module.definitions:
+                yield module, name, attributes
+            for target in (*module.names.get(name, ()), *self._by_star(module, name)):
+                if (there := ".".join([target, *attributes])) != dotted:
+                    yield from self.owners(there, known | {dotted})
+
     def _by_star(self, module: Module, name: str) -> Targets:
-        """Return what a star import of a module here binds a name to, if one does."""
-        for star in module.names.get("*", ()):
-            place = star.removesuffix(".*")
-            there = self.module(place) if self.holds(place) else None
-            if there is not None and (name in there.definitions or name in there.names):
-                return (f"{place}.{name}",)
-        return ()
+        """Return what star imports of modules here may bind a name to."""
+        places = [star.removesuffix(".*") for star in module.names.get("*", ())]
+        modules = [(place, self.module(place)) for place in places if self.holds(place)]
+        return tuple(f"{place}.{name}" for place, there in modules if there is not None and name in there.names)
 
 
 class Folder(Package):
@@ -204,6 +234,17 @@ class Folder(Package):
 
     def _place(self, parts: Sequence[str]) -> Path:
         return self.folder.joinpath(*parts)
+
+
+class File(Folder):
+    """A module of one file beside which others lie that are not its package's, as in site-packages."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file.parent)
+        self.name = file.stem
+
+    def holds(self, dotted: str) -> bool:
+        return dotted.partition(".")[0] == self.name
 
 
 def _make_absolute(tree: ast.Module, package: str) -> None:

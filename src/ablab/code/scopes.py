@@ -27,10 +27,14 @@ class _Scope(NamedTuple):
 
 
 class Scopes:
-    """A stack of scopes that resolves names as Python does, from the innermost scope out to the module."""
+    """A stack of scopes that resolves names as Python does, from the innermost scope out to the module.
 
-    def __init__(self, names: Mapping[str, Targets]) -> None:
-        self._names = names
+    A class body may read a name of the module before it binds its own, as in `act = staticmethod(act)`. `careful`: such
+    a name has both as its targets.
+    """
+
+    def __init__(self, names: Mapping[str, Targets], *, careful: bool = False) -> None:
+        self._names, self._careful = names, careful
         self._stack: list[_Scope] = []
 
     @property
@@ -50,16 +54,25 @@ class Scopes:
 
     def targets(self, name: str) -> Targets:
         """Return the possible targets of a name; a builtin name is LOCAL."""
-        return self._bound(name) or self._names.get(name, (LOCAL,))
+        found = self._bound(name) or self._names.get(name, (LOCAL,))
+        if self._careful and self.in_class and name in self._stack[-1].bound:
+            around = self._bound(name, self._stack[:-1]) or self._names.get(name, ())
+            return tuple(dict.fromkeys((*found, *around)))
+        return found
+
+    def binds(self, name: str) -> bool:
+        """Return whether the innermost scope binds a name itself, which `global` and `nonlocal` deny."""
+        return not self._stack or name in self._stack[-1].bound
 
     def is_builtin(self, name: str) -> bool:
         """Return whether nothing in the module binds a name that is visible here, so that it is Python's own."""
         return self._bound(name) is None and name not in self._names
 
-    def _bound(self, name: str) -> Targets | None:
-        for depth, scope in enumerate(reversed(self._stack)):
+    def _bound(self, name: str, stack: Sequence[_Scope] | None = None) -> Targets | None:
+        """Return the targets of a name in these scopes, all of them unless they are named."""
+        for depth, scope in enumerate(reversed(self._stack if stack is None else stack)):
             # Functions do not see the names of the enclosing class.
-            if name in scope.bound and (depth == 0 or not scope.is_class):
+            if name in scope.bound and ((depth == 0 and stack is None) or not scope.is_class):
                 return scope.bound[name]
         return None
 

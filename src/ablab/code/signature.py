@@ -19,6 +19,10 @@ READABLE = ("typing", "pydantic", "annotated_types", "ablab.fields")
 BUILTINS = ("int", "float", "bool", "str", "list", "tuple", "dict", "None")
 
 
+READ = ("needs", "needs_files", "needs_files_only")
+"""What a class says of itself, which is read from its source alone."""
+
+
 class SignatureError(Exception):
     """A signature that cannot be read, with the reason."""
 
@@ -52,7 +56,7 @@ class Signature:
             raise SignatureError(f"{name} has no type")
         try:
             return _evaluated(parameter.annotation, parameter.owner)
-        except (SignatureError, TypeError, ValueError) as error:  # the last two by a type that takes no such values
+        except (SignatureError, TypeError, ValueError, RecursionError) as error:  # by a type that takes no such values
             written = ast.unparse(parameter.annotation)
             why = " ".join(str(error).split())
             raise SignatureError(f"{name}: {written} cannot be read as a type ({why})") from None
@@ -119,7 +123,7 @@ def _with_bases(
     """Yield the class and its bases, the first before the second, as far as they lie in these packages."""
     yield module, statement
     for base in statement.bases:
-        target = _dotted(base, module)
+        target = _dotted(base, module, but=f"{module.name}.{statement.name}")
         if target is None or not any(package.holds(target) for package in packages):
             continue
         owner, above = definition(target, packages)
@@ -175,19 +179,25 @@ def _constants(statement: ast.ClassDef) -> dict[str, Any]:
             try:
                 found[target.id] = ast.literal_eval(each.value)
             except ValueError:
-                continue  # it is computed
+                if target.id in READ:
+                    raise SignatureError(
+                        f"{statement.name}.{target.id} = {ast.unparse(each.value)} is computed; allowed: a literal"
+                    ) from None
     return found
 
 
-def _dotted(node: ast.expr, module: Module) -> str | None:
-    """Return what a chain of names refers to, `parts.Base` or `torch.nn.Module`; None for anything computed."""
+def _dotted(node: ast.expr, module: Module, but: str = "") -> str | None:
+    """Return what a chain of names refers to, `parts.Base` or `torch.nn.Module`; None for anything computed.
+
+    `but`: no target of it, as the class that `class Line(Line)` binds is not its own base.
+    """
     chain: list[str] = []
     while isinstance(node, ast.Attribute):
         chain.insert(0, node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
         return None
-    targets = module.names.get(node.id, (LOCAL,))
+    targets = [target for target in module.names.get(node.id, (LOCAL,)) if target != but] or [LOCAL]
     return ".".join([targets[-1] or node.id, *chain])
 
 

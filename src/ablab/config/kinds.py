@@ -4,6 +4,7 @@ A part asks for what it needs by naming it, so that none of it is threaded throu
 other name is a field that users set, with the type and range that it declares.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, cast
 from pydantic import ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
 
 from ablab.code.find import Part, find_part
 from ablab.code.folders import shipped_targets, user_confs
@@ -70,8 +72,8 @@ def _made(group: str, base: type[Group], part: Part, fields: Mapping[str, Any]) 
     bases = (Made if part.is_own else Outside, base)
     try:
         made: Any = create_model(base.__name__, __base__=bases, __module__=__name__, **dict(fields))
-    except PydanticUserError as error:
-        raise UserError(f"_target_={part.target}: {' '.join(error.message.split())}") from None
+    except (PydanticUserError, SchemaError, TypeError, re.error) as error:
+        raise UserError(f"_target_={part.target}: {' '.join(str(error).split())}") from None
     made.made_for = group
     return cast(type[Group], made)
 
