@@ -17,6 +17,8 @@ ON_THE_LINE = {
     "model.d_ff=tag(log, int(interval(16,64)))": IntDistribution(16, 64, log=True),
     "layerdrop=interval(0,0.9)": FloatDistribution(0, 0.9),
     "layerdrop=range(0,0.3,0.1)": FloatDistribution(0, 0.2, step=0.1),
+    "layerdrop=range(0.15,0.46,0.15)": FloatDistribution(0.15, 0.45, step=0.15),
+    "layerdrop=range(0,0.91,0.3)": FloatDistribution(0, 0.9, step=0.3),
     "layerdrop=0,0.1,0.2": CategoricalDistribution(("0", "0.1", "0.2")),
     "norm=choice(pre,post)": CategoricalDistribution(("pre", "post")),
     "norm=glob(scale*)": CategoricalDistribution(("scalenorm", "scalenorm_fixnorm")),
@@ -56,6 +58,7 @@ BAD = {
     "optim.lr=tag(log, interval(0,0.9))": "above 0",
     "optim.lr=tag(lin, interval(0,0.9))": "allowed: tag(log",
     "model.d_ff=interval(1,2.5)": "a whole number",
+    "model.encoder_layers=range(1,5,1.5)": "takes whole numbers, got low=1 and step=1.5",
     "norm=pre,pst": "did you mean post?",
     "layerdrop=choice(0.1)": "two levels that differ",
     "layerdrop=0.1,0.1": "two levels that differ",
@@ -83,3 +86,16 @@ def test_few_corners_are_all_tried_and_of_many_each_end():
     corners = set(many.corners())
     assert len(corners) == 1 + 9 * 2 < MOST_CORNERS
     assert {word for corner in corners for word in corner} == {f"k{n}={v}" for n in range(9) for v in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("low", range(12))
+@pytest.mark.parametrize("step", range(1, 12))
+@pytest.mark.filterwarnings("error")
+def test_the_last_step_is_the_decimal_number_that_people_read(low, step):
+    """In binary, 0.15 + 2 * 0.15 lies below 0.45, so that a search would leave it out."""
+    for count in range(1, 8):
+        high = (low + count * step) / 100
+        values = ValueRange(low=low / 100, high=high, step=step / 100)
+        assert (values.last, Range("a", values).distribution().high) == (high, high)
+    with pytest.raises(ValueError, match="fit between"):
+        ValueRange(low=low / 100, high=(low + step) / 100 - 1e-6, step=step / 100)

@@ -169,6 +169,23 @@ def stopping(tmp_path):
     return tmp_path, trials, trials.ask()
 
 
+def test_a_trial_that_has_come_to_its_end_is_not_stopped(stopping):
+    """A kill between its last validation and its evaluation would make it one that was stopped early."""
+    folder, trials, trial = stopping
+    early_stop = Stopping(f"{folder}:{trial.number}")
+    assert early_stop(validations(9.0, 1.9, 1.8, 1.7, 1.6), 50) is None
+    assert not early_stop.has_stopped
+    assert trials.running()[0].to_stop is None
+
+
+def test_a_trial_of_another_length_is_judged_after_a_third_of_its_own_steps(stopping):
+    folder, _, trial = stopping
+    early_stop = Stopping(f"{folder}:{trial.number}")
+    assert early_stop(validations(9.0, 1.9, 1.8), 150) is None
+    assert early_stop(validations(9.0, 1.9, 1.8, 1.8), 150) is None
+    assert early_stop(validations(9.0, 1.9, 1.8, 1.8, 1.8), 150) is not None
+
+
 def test_a_good_trial_goes_on_and_a_poor_one_is_stopped(stopping):
     folder, trials, trial = stopping
     early_stop = Stopping(f"{folder}:{trial.number}")

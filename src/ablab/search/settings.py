@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -116,9 +117,29 @@ class ValueRange(Group):
             raise ValueError(f"a logarithm needs low above 0, got low={self.low:g}")
         if self.log and self.step is not None:
             raise ValueError("log and step exclude each other")
-        if self.step is not None and not 0 < self.step <= self.high - self.low:
+        if self.step is not None and (self.step <= 0 or self.steps == 0):
             raise ValueError(f"step must be above 0 and fit between low and high, got step={self.step:g}")
         return self
+
+    @property
+    def steps(self) -> int:
+        """The number of whole steps from low to high; 0 without a step."""
+        if self.step is None:
+            return 0
+        return int((_as_written(self.high) - _as_written(self.low)) / _as_written(self.step))
+
+    @property
+    def last(self) -> float | int:
+        """The largest value: the high end, or the last step."""
+        if self.step is None:
+            return self.high
+        last = _as_written(self.low) + self.steps * _as_written(self.step)
+        return int(last) if isinstance(self.low, int) and isinstance(self.step, int) else float(last)
+
+
+def _as_written(number: float) -> Decimal:
+    """Return the decimal number that people read: in binary, 0.15 + 0.3 lies below 0.45."""
+    return Decimal(str(number))
 
 
 def interval(values: dict[str, Any]) -> ValueRange:

@@ -58,21 +58,14 @@ class Range:
     whole: bool = False
 
     @property
-    def last(self) -> float | int:
-        """The largest value: the high end, or the last step."""
-        low, high, step = self.interval.low, self.interval.high, self.interval.step
-        if step is None:
-            return high
-        return low + int((high - low) / step + 1e-9) * step
-
-    @property
     def ends(self) -> tuple[str, ...]:
-        return self.written(self.interval.low), self.written(self.last)
+        return self.written(self.interval.low), self.written(self.interval.last)
 
     @property
     def plain(self) -> dict[str, Any]:
         """The interval as an experiment file has it."""
-        return {"low": self.interval.low, "high": self.last, "log": self.interval.log, "step": self.interval.step}
+        values = self.interval
+        return {"low": values.low, "high": values.last, "log": values.log, "step": values.step}
 
     def written(self, value: Any) -> str:
         """Format a value as a user would type it. Six digits distinguish any two trials that differ in effect."""
@@ -83,8 +76,8 @@ class Range:
 
         low, log, step = self.interval.low, self.interval.log, self.interval.step
         if self.whole:
-            return IntDistribution(round(low), round(self.last), log=log, step=round(step or 1))
-        return FloatDistribution(low, self.last, log=log, step=step)
+            return IntDistribution(round(low), round(self.interval.last), log=log, step=round(step or 1))
+        return FloatDistribution(low, self.interval.last, log=log, step=step)
 
 
 @dataclass(frozen=True)
@@ -205,7 +198,13 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
             value = getattr(value, part, None)
         if value is not None:
             break
-    return replace(dimension, whole=_could_be_whole(dimension.interval) and type(value) is int)
+    is_whole = _could_be_whole(dimension.interval)
+    if type(value) is int and dimension.interval.step is not None and not is_whole:
+        raise UserError(
+            f"{dimension.key}: takes whole numbers, got low={dimension.interval.low:g} and "
+            f"step={dimension.interval.step:g}; allowed: both without a fraction"
+        )
+    return replace(dimension, whole=is_whole and type(value) is int)
 
 
 def _first(dimension: Levels | Range) -> str:
@@ -216,7 +215,7 @@ def _first(dimension: Levels | Range) -> str:
 
 
 def _could_be_whole(interval: ValueRange) -> bool:
-    return all(float(number).is_integer() for number in (interval.low, interval.high, interval.step or 0))
+    return all(float(number).is_integer() for number in (interval.low, interval.last, interval.step or 0))
 
 
 def _check_role(key: str, *, evaluations: bool) -> None:

@@ -90,8 +90,12 @@ class Stopping:
                 self._storage.set_trial_intermediate_value(self._trial, validation.step, value)
         if STOPPED not in trial.user_attrs:
             trial = self._storage.get_trial(self._trial)
-            first = min(trial.intermediate_values, default=None) if handle.first_step is None else handle.first_step
-            last = total_steps if handle.last_step is None else handle.last_step
+            if total_steps is not None and validations[-1].step >= total_steps:
+                return None  # it has ended; a kill before its evaluation must not make a stopped trial of it
+            # A space may vary how long a trial trains.
+            is_its_own = handle.last_step is None or total_steps not in (None, handle.last_step)
+            first = min(trial.intermediate_values, default=None) if is_its_own else handle.first_step
+            last = handle.last_step if total_steps is None else total_steps
             rule = self._study.pruner = stopping_rule(handle.stopping, first_step=first, last_step=last)
             if not rule.prune(self._study, trial):
                 return None

@@ -198,7 +198,7 @@ class _SearchSweep:
                 loss = entry.cell.planned.task.loss_of(record)
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
             return True
-        if trial.to_stop is not None and entry.state is not State.RUNNING:
+        if trial.to_stop is not None and record is None and entry.state is not State.RUNNING:
             self._report(trial, "stopped", run_id=run_id, steps=trial.to_stop[0], total_steps=trial.to_stop[1])
             return True
         failure = entry.failure

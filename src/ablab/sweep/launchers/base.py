@@ -19,6 +19,9 @@ POLL_SECONDS = 0.25
 """Seconds between two checks of running jobs."""
 
 
+THREADS = "trainer.threads="
+
+
 class Job(NamedTuple):
     """A run to execute: its folder, the launcher's key for it, and its words."""
 
@@ -27,9 +30,12 @@ class Job(NamedTuple):
     words: Sequence[str]
 
     def line(self, threads: int) -> list[str]:
-        """Return the words for a process without a terminal, with so many threads unless the words say how many."""
-        typed = any(word.startswith("trainer.threads=") for word in self.words)
-        return [*self.words, *([] if typed else [f"trainer.threads={threads}"]), "trainer.progress=false"]
+        """Return the words for a process without a terminal, with so many threads unless the words say how many.
+
+        Such a word of the launcher's is the last one, by which a run that continues tells it from a typed one.
+        """
+        typed = any(word.startswith(THREADS) for word in self.words)
+        return [*self.words, "trainer.progress=false", *([] if typed else [f"{THREADS}{threads}"])]
 
 
 class Cause(NamedTuple):

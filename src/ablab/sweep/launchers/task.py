@@ -52,7 +52,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
     began = time.perf_counter()
     settle_in()
     try:
-        planned = _planned(words)
+        planned = _planned(words if log is None else _without_threads(words), words)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT
@@ -107,14 +107,21 @@ def _of_another_run(run_id: str, log: Path) -> int:
     return FAILED
 
 
-def _planned(words: Sequence[str]) -> "Planned":
+def _without_threads(words: Sequence[str]) -> Sequence[str]:
+    """Return the words without what a launcher says of threads, which is its last word; a user's stand before."""
+    from ablab.sweep.launchers.base import THREADS
+
+    return words[:-1] if words[-1].startswith(THREADS) else words
+
+
+def _planned(typed: Sequence[str], words: Sequence[str]) -> "Planned":
     """Plan the run. A resumed run takes the threads of its checkpoint, not those that this launcher has for it."""
     from ablab.config import compose
     from ablab.tasks.plan import plan
 
     planned = plan(compose(words))
     if planned.folder.continues and planned.config.trainer.accelerator == "cpu":
-        return plan(compose([word for word in words if not word.startswith("trainer.threads=")]))
+        return plan(compose(typed))
     return planned
 
 
