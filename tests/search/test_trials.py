@@ -181,9 +181,8 @@ def test_a_trial_that_has_come_to_its_end_is_not_stopped(stopping):
 def test_a_trial_of_another_length_is_judged_after_a_third_of_its_own_steps(stopping):
     folder, _, trial = stopping
     early_stop = Stopping(f"{folder}:{trial.number}")
-    assert early_stop(validations(9.0, 1.9, 1.8), 150) is None
-    assert early_stop(validations(9.0, 1.9, 1.8, 1.8), 150) is None
-    assert early_stop(validations(9.0, 1.9, 1.8, 1.8, 1.8), 150) is not None
+    assert early_stop(validations(9.0, 1.9, 1.8), 100) is None
+    assert early_stop(validations(9.0), 28) is not None
 
 
 def test_a_good_trial_goes_on_and_a_poor_one_is_stopped(stopping):

@@ -30,8 +30,10 @@ def digests_of(inputs: Sequence[str], store: Path) -> dict[str, str]:
 
 
 def _digest(name: str, store: Path) -> str:
+    if "\0" in name:
+        raise UserError(f"inputs: {name!r}: no name of a file has a zero byte; allowed: files, folders and patterns")
     files = sorted(_files(name))
-    if not _holds(str(store), os.path.realpath(name)):
+    if not _holds(str(store), os.path.realpath(name)):  # else the user names what lies in the store
         files = [path for path in files if store not in (path.parent.resolve() / path.name).parents]
     if not files:
         raise UserError(f"inputs: {name}: there is no such file, nor a folder or pattern with one")
