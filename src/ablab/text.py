@@ -73,10 +73,10 @@ def size_of(count: int) -> str:
     """Format bytes as `12.3 MB`."""
     value, unit = float(count), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
+        if round(value, 1) < 1000:  # 999,960 is 1.0 MB
             break
         value, unit = value / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+    return how_many(count, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -140,8 +140,8 @@ def _folded(cell: str, width: int) -> list[str]:
 
 
 def number(value: float | None, digits: int) -> str:
-    """Format as `1,234.50`; empty for None."""
-    return "" if value is None else f"{value:,.{digits}f}"
+    """Format as `1,234.50`, and what rounds to 0 without a sign; empty for None."""
+    return "" if value is None else f"{_rounded(value, digits):,.{digits}f}"
 
 
 def exactly(value: float) -> str:
@@ -151,8 +151,12 @@ def exactly(value: float) -> str:
 
 
 def signed(value: float | None, digits: int) -> str:
-    """Format with a sign; empty for None."""
-    return "" if value is None else f"{value:+,.{digits}f}"
+    """Format with a sign, which is + where the value rounds to 0; empty for None."""
+    return "" if value is None else f"{_rounded(value, digits):+,.{digits}f}"
+
+
+def _rounded(value: float, digits: int) -> float:
+    return 0.0 if float(f"{value:.{digits}f}") == 0 else value
 
 
 def digits_apart(digits: int, values: Sequence[float], marks: Sequence[float]) -> int:

@@ -119,7 +119,7 @@ def test_damage_of_a_run_is_a_hole_that_is_marked(damage, store, reported):
     assert f"{path}: " in note
     assert HOLES[damage][2] in note
     counts = path.name == "record.json" or (path.parent.name in ("evaluations", "curves") and path.suffix == ".json")
-    assert ("runs are missing: 1 damaged" in out) == counts
+    assert ("runs is missing: 1 damaged" in out) == counts
     assert ("provisional: 1 of" in out) == counts, "no verdict rests on what is left of the runs"
 
 

@@ -93,10 +93,32 @@ def test_a_labelled_report_differs_in_names_alone(report):
     assert forests(read)["forest"].rows[0].name == "scaled norms \N{MINUS SIGN} PreNorm, both with dropout 0.1"
 
 
+def test_a_label_stands_for_an_arm_and_for_no_other_word(report):
+    """An arm may be called `equal`, `accuracy` or as the study is."""
+    document = Document.model_validate_json((report / "report.json").read_text())
+    first, *others = document.arms
+    claim = document.claims[0].model_copy(update={"arm": "equal", "expect": "equal"})
+    changed = document.model_copy(
+        update={
+            "arms": [first.model_copy(update={"name": "equal"}), *others],
+            "labels": {"equal": "Equal weights", document.name: "Another", document.title: "Another"},
+            "claims": [claim, *document.claims[1:]],
+        }
+    )
+    read = named(changed)
+    assert (read.arms[0].name, read.claims[0].arm, read.claims[0].expect) == ("Equal weights", "Equal weights", "equal")
+    assert (read.name, read.title) == (document.name, document.title)
+
+
 def test_lists_and_runs_have_the_labels_of_the_study(place, capsys):
     assert main(["ls", f"outputs={place}", "columns=name", "format=text"]) == 0
     listed = capsys.readouterr().out.splitlines()[1:]
     assert {line.rstrip() for line in listed if "norm" in line.lower()} == set(ARMS.values())
+    assert main(["ls", f"outputs={place}", "columns=arm,model.dropout", "sort=-model.dropout", "format=csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    rates = [float(row["model.dropout"]) for row in rows if row["model.dropout"]]
+    assert rates == sorted(rates, reverse=True)
+    assert len(set(rates)) == 2
     assert main(["ls", "by=arm", f"outputs={place}"]) == 0
     out = capsys.readouterr().out
     assert all(said in out for said in ARMS.values())

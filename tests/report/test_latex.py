@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import unicodedata
 
 import pytest
 
@@ -26,6 +27,25 @@ def test_it_compiles(question, document, reported, tmp_path):
     assert "resizebox" not in (tmp_path / "report.tex").read_text()  # letters of 7 points at least
     said = compiled(tmp_path / "report.tex")
     assert question or "Overfull \\hbox" not in said
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_every_character_compiles_or_is_its_code_point(document, tmp_path):
+    every = (chr(code) for code in range(0xA0, 0x1FFFF) if not 0xD800 <= code < 0xE000)
+    known = [one for one in every if unicodedata.name(one, "") and not escaped(one).startswith("(U+")]
+    assert len(known) > 700
+    head, begins, _ = latex(document).partition("\\begin{document}")
+    lines = [f"x{escaped(one)}y\\par" for one in known]
+    (tmp_path / "all.tex").write_text("\n".join([head + begins, *lines, "\\end{document}"]), encoding="utf-8")
+    compiled(tmp_path / "all.tex")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("pre\u2011train", "pre-train"), ("1\u2153", "11/3"), ("\u222c", "(U+222C)"), ("\u266f", "(U+266F)")],
+)
+def test_characters_without_a_command_have_a_plain_form_or_a_code_point(written, read):
+    assert escaped(written) == read
 
 
 def compiled(path) -> str:

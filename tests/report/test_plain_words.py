@@ -155,6 +155,14 @@ def test_published_differences_are_those_with_a_sign_in_the_unit_of_the_claim(pu
     assert published_differences(claim(published=published)) == found
 
 
+@pytest.mark.parametrize(
+    ("unit", "published", "found"),
+    [("%", "+1.5 %", 1.5), ("%", "+1.5% on XNLI", 1.5), ("tokens/s", "+1,200 tokens/s", 1200.0)],
+)
+def test_units_may_be_signs_and_numbers_may_have_commas(unit, published, found):
+    assert published_differences(claim(published=published).model_copy(update={"unit": unit})) == [(found, found)]
+
+
 def test_the_differences_of_the_seeds_have_the_mean_of_the_claim(reported):
     arms = {arm.name: arm for arm in of_study(reported.study).arms}
     for line in Document.model_validate(reported.data).claims:

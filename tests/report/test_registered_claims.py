@@ -158,7 +158,7 @@ def test_seeds_are_those_that_were_registered(place, capsys):
     data, out, _ = reported()
     (claim,) = data["claims"]
     assert claim["outcome"] == "provisional"
-    assert "provisional: 1 of 6 runs have not ended; there are estimates and no verdicts until they have\n" in out
+    assert "provisional: 1 of 6 runs has not ended; there are estimates and no verdicts until they have\n" in out
     assert "seeds that the file of claims does not name are left out: 4" in data["notes"]
     write(place, [*ROWS, "a,4,score,9", "b,4,score,1"])
     (claim,) = reported()[0]["claims"]

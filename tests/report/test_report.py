@@ -276,7 +276,7 @@ def test_a_design_with_a_hole_says_why_it_has_no_effects(tmp_path):
     study = fill(words, dict.fromkeys(arms, 0.3), outputs=tmp_path, diverged=frozenset({(arms[3], 2)}))
     document = document_of(of_study(study), 1000)
     assert document.effects == []
-    assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design have diverged runs"]
+    assert document.notes == ["no main effects and interactions: 1 of 4 cells of the design has diverged runs"]
     assert any(said.startswith("Diverged arms were compared by worst ranks") for said in document.methods)
 
 

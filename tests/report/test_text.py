@@ -7,9 +7,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ablab.judge.document import Document, WorthLine
-from ablab.report.columns import ReportTable
-from ablab.report.tables import tables, worth_table
-from ablab.report.text import comma_separated, escaped
+from ablab.report.columns import ReportTable, page_table
+from ablab.report.tables import differences_table, tables, worth_table
+from ablab.report.text import comma_separated, escaped, markdown
+from ablab.text import number as written_number
+from ablab.text import signed
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -21,7 +23,9 @@ RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         ("@sum(a)", "'@sum(a)"),
         ("+cmd|' /c calc'!a", "'+cmd|' /c calc'!a"),
         ("-x", "'-x"),
-        ("-0.52", "'-0.52"),
+        ("-0.52", "-0.52"),
+        ("+3", "+3"),
+        ("\t=1", "'\t=1"),
         ("+1.20 BLEU", "'+1.20 BLEU"),
         ("-1+1", "'-1+1"),
         ("-1 (x)", "'-1 (x)"),
@@ -125,3 +129,35 @@ def test_markdown_shows_a_name_as_it_is(name):
     (row,) = [token for token in RENDERER.parse(f"| a |\n| --- |\n| {escaped(name)} |") if token.content][1:]
     assert {each.type for each in row.children} <= {"text", "text_special"}
     assert "".join(each.content for each in row.children) == name
+
+
+def test_of_two_columns_of_one_title_each_has_its_own_cells():
+    """A score of the user's may be called as a column of every table."""
+    table = ReportTable("arms", "Arms", ["arm", "score", "time", "time"], [["a", "1", "5 s", "7.5"]])
+    (row,) = page_table(table).rows
+    assert row.cells == ["a", "1", "5 s", "7.5"]
+
+
+def test_a_difference_has_the_digits_that_tell_it_from_0_as_its_interval_has(reported):
+    document = Document.model_validate(reported.data)
+    span = document.differences[0].interval.model_copy(update={"low": -0.0031, "high": -0.0021})
+    line = document.differences[0].model_copy(update={"difference": -0.0026, "interval": span, "claim": None})
+    table = differences_table(document.model_copy(update={"differences": [line]}))
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["difference"] == "-0.003"
+    assert "[-0.003, -0.002]" in row.values()
+
+
+@pytest.mark.parametrize(("value", "written"), [(-0.001, "0.00"), (0.004, "0.00"), (-0.006, "-0.01"), (None, "")])
+def test_what_rounds_to_0_has_no_minus(value, written):
+    assert written_number(value, 2) == written
+    assert signed(value, 2) == (f"+{written}" if written == "0.00" else written)
+
+
+def test_a_block_of_yaml_is_one_line_of_markdown(reported):
+    document = Document.model_validate(reported.data)
+    first, *others = document.claims
+    claim = first.model_copy(update={"published": "+1 %", "source": "table\n\n3"})
+    said = markdown(document.model_copy(update={"question": "Is it?\n\nReally?", "claims": [claim, *others]}))
+    assert said.startswith("# Is it? Really?\n")
+    assert "(table 3)" in said

@@ -12,6 +12,7 @@ from ablab.study.definition import define
 from ablab.study.ledger import RESULTS, ledger
 from ablab.study.study import Study
 from ablab.tasks.verbs import split_words
+from ablab.text import have, how_many
 from ablab.tracking.console import Console
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.wandb import share
@@ -58,7 +59,8 @@ def _say(study: Study, places: dict[str, str], console: Console) -> None:
     for what, address in places.items():
         console.say(f"{what.capitalize()}: {address}")
     if absent := without_wandb(study):
-        console.say(f"{len(absent)} runs were made with logger=none: W&B does not have them")
+        was, them = ("was", "it") if len(absent) == 1 else ("were", "them")
+        console.say(f"{how_many(len(absent), 'run')} {was} made with logger=none: W&B does not have {them}")
     if waiting := unsent(study):
-        console.say(f"{len(waiting)} runs have something to send first")
+        console.say(f"{how_many(len(waiting), 'run')} {have(len(waiting))} something to send first")
         console.say(f"Next: ablab sync outputs={study.outputs}")

@@ -4,7 +4,7 @@ A run that a study planned has the name of its arm. Others are named by their di
 be too long: the words that all have are left out, and what tells the runs from each other comes first.
 """
 
-import csv
+import math
 import shutil
 import sys
 from collections import Counter
@@ -23,6 +23,7 @@ from ablab.code.machine import uncollected
 from ablab.commands.options import LsOptions
 from ablab.config.labels import label
 from ablab.errors import DONE, UserError, choices
+from ablab.files import csv_text, no_formula
 from ablab.store.records import Strict
 from ablab.tasks.conditions import SIZE, near_miss
 from ablab.tasks.identity import parts_of
@@ -115,12 +116,22 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, si
         listed.sort(key=lambda one: one.ended or "9999", reverse=True)
     if sort is not None:
         key = sort.removeprefix("-")
+        by_id = {run.id: run for run in runs}
         if listed:  # of no runs, no column is known
-            check_columns([key], listed, f"sort={sort}")
-        known = [one for one in listed if key in one.cells]
-        known.sort(key=lambda one: one.cells[key], reverse=sort.startswith("-"))
-        listed = [*known, *(one for one in listed if key not in one.cells)]
+            check_columns([key], listed, f"sort={sort}", [field for run in runs for field in run.values])
+        cells = {one.id: row[key] for one, row in zip(listed, table_of(listed, [key], by_id), strict=True)}
+        known = [one for one in listed if cells[one.id] is not None]
+        known.sort(key=lambda one: _by_number(cells[one.id]), reverse=sort.startswith("-"))
+        listed = [*known, *(one for one in listed if cells[one.id] is None)]
     return Listing(runs=listed[:limit])
+
+
+def _by_number(cell: Any) -> tuple[float, str]:
+    """Return a key by which cells of one column sort: numbers by value, also where they stand as typed; then texts."""
+    try:
+        return float(cell), ""
+    except (TypeError, ValueError):
+        return math.inf, str(cell)
 
 
 def table_of(listed: Sequence[Listed], columns: Sequence[str], settings: Mapping[str, Run]) -> Rows:
@@ -190,9 +201,8 @@ def _scores_of(found: Sequence[Run]) -> list[str]:
 
 
 def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str, Run]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([row[column] for column in columns] for row in table_of(listed, columns, runs))
+    table = table_of(listed, columns, runs)
+    sys.stdout.write(csv_text([columns, *([no_formula(row[column]) for column in columns] for row in table)]))
 
 
 def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], known: Scores, *, is_free: bool) -> None:
@@ -251,9 +261,7 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     rows.sort(key=lambda row: row["ended"] or "9999", reverse=True)
     columns = ["study", "arm", "runs", *scores, "ended", SIZE]
     if options.format == "csv":
-        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        sys.stdout.write(csv_text([columns, *([no_formula(row[column]) for column in columns] for row in rows)]))
         return DONE
     cells = [[_cell(known.get(column), column, row[column]) for column in columns] for row in rows]
     kept = [n for n, column in enumerate(columns) if column not in known or any(row[n] for row in cells)]

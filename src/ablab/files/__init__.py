@@ -24,6 +24,10 @@ LONGEST = 100
 """Maximum length of a folder's name in bytes."""
 
 
+FORMULA = re.compile(r"(?![+-]?\d+(\.\d+)?(e[+-]?\d+)?$|-$)[=@+\-\t\r]", re.IGNORECASE)
+"""Text that a spreadsheet takes for a formula: it begins like one, and is neither a number nor a dash."""
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file's content atomically."""
     with replacing(path) as temporary:
@@ -35,6 +39,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
+
+
+def no_formula(cell: Any) -> Any:
+    """Return a cell of CSV, with a quote before text that a spreadsheet would compute: others may name the arms."""
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
 
 
 def write_text(path: Path, text: str) -> None:
@@ -163,7 +172,10 @@ Brown and grey replace their yellow and black, which are hard to see on a light 
 
 
 def save_figure(figure: Any, path: Path, **options: Any) -> None:
-    """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each."""
+    """Save a figure of matplotlib's. A sign that no installed font has becomes a box; matplotlib would warn of each.
+
+    What people have written, such as `cost ($) of $1`, is no mathematics; labels of ticks may be.
+    """
     from matplotlib import rc_context, rcParams
     from matplotlib.text import Text
 
@@ -172,6 +184,10 @@ def save_figure(figure: Any, path: Path, **options: Any) -> None:
     for text in figure.findobj(Text):
         if text.get_fontfamily() == usual:
             text.set_fontfamily(families)
+    legends = [*figure.legends, *(axes.legend_ for axes in figure.axes if axes.legend_ is not None)]
+    written = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts)]
+    for text in (*written, *(text for legend in legends for text in legend.get_texts())):
+        text.set_parse_math(False)
     with rc_context({"font.family": families}), warnings.catch_warnings():  # labels of ticks are made while it draws
         warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)

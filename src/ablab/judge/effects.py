@@ -16,6 +16,7 @@ from ablab.statistics.anova import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
 from ablab.study.design import name_of
+from ablab.text import have
 
 Cells = Mapping[tuple[str, ...], ArmRuns]
 """The arms of a design by their levels, in the order of its factors."""
@@ -36,13 +37,15 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
         levels: selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())
     }
     if missing := [levels for levels, cell in cells.items() if cell is None]:
-        raise NotTestable(f"{len(missing)} of {len(cells)} cells of the design are no arms of this report")
+        are = "is no arm" if len(missing) == 1 else "are no arms"
+        raise NotTestable(f"{len(missing)} of {len(cells)} cells of the design {are} of this report")
     if len({cell.evaluated for cell in cells.values() if cell is not None}) < len(cells):
         raise NotTestable("some levels of one factor have no effect under others, so that cells share their runs")
     whole = {levels: cell for levels, cell in cells.items() if cell is not None and not cell.diverged}
     seeds = sorted(set.intersection(*({run.seed for run in cell.finished} for cell in whole.values()))) if whole else []
     if len(whole) < len(cells):
-        raise NotTestable(f"{len(cells) - len(whole)} of {len(cells)} cells of the design have diverged runs")
+        diverged = len(cells) - len(whole)
+        raise NotTestable(f"{diverged} of {len(cells)} cells of the design {have(diverged)} diverged runs")
     if len(seeds) < 2:
         raise NotTestable("its cells have not 2 finished seeds in common")
     runs = [{run.seed: run for run in cell.finished} for cell in whole.values()]

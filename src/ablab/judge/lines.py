@@ -39,6 +39,12 @@ def interval_text(interval: Span | None, digits: int, *, sign: bool = True) -> s
     return f"[{', '.join(write(end, more) for end in ends)}]"
 
 
+def digits_shown(difference: float | None, interval: Span | None, digits: int) -> int:
+    """Return `digits`, or more, with which neither a difference nor an end of its interval reads as 0."""
+    ends = [] if interval is None else [interval.low, interval.high]
+    return digits_apart(digits, [*([] if difference is None else [difference]), *ends], [0.0])
+
+
 class RunLine(Strict):
     """A run of an arm and its provenance. `loss`: of the selected weights on validation. `note`: what is unusual."""
 

@@ -22,7 +22,7 @@ from ablab.report.plain_words import is_worse_below, margin_of, strength
 from ablab.statistics.power import MOST_SEEDS
 from ablab.statistics.verdict import Outcome
 from ablab.study.claims import EXPECTED
-from ablab.text import duration, exactly, p_words, percent, signed
+from ablab.text import duration, exactly, how_many, p_words, percent, signed
 
 
 def with_words(lines: Sequence[ClaimLine], labels: Mapping[str, str] = NONE) -> list[ClaimLine]:
@@ -90,8 +90,8 @@ def _verdict(line: ClaimLine, *, is_of_several: bool) -> str:
         sentence += f", {100 * line.interval.level:.4g} % interval {interval_text(line.interval, line.digits)}"
     of = f" of {hypothesis(line)}" if line.margin and hypothesis(line) else ""
     corrected = "" if line.corrected is None else f", {'corrected ' * is_of_several}{p_words(line.corrected, of)}"
-    seeds = "runs an arm" if line.interval is None else "seeds"
-    return f"{sentence}{corrected}, {line.n} {seeds}."
+    seeds = f"{how_many(line.n, 'run')} an arm" if line.interval is None else how_many(line.n, "seed")
+    return f"{sentence}{corrected}, {seeds}."
 
 
 def _with_margin(line: ClaimLine) -> str:

@@ -103,12 +103,13 @@ class PageTable:
 
 def page_table(table: ReportTable) -> PageTable:
     """Return the table for the page."""
-    speeds = [name for name in table.columns if table.key == "arms" and name.endswith("/s")]
-    aside = (*LESS_READ.get(table.key, ()), *speeds)
-    names = [name for name in table.columns[table.left + 1 :] if name in aside]  # what arms are compared by stays
-    rest = _part(table, f"{table.key}-more", [*table.columns[:1], *names], []) if names else None
+    aside = LESS_READ.get(table.key, ())
+    is_aside = [name in aside or (table.key == "arms" and name.endswith("/s")) for name in table.columns]
+    is_aside[: table.left + 1] = [False] * (table.left + 1)  # what arms are compared by stays
+    folded = [place for place, folds in enumerate(is_aside) if folds]
+    rest = _part(table, f"{table.key}-more", [0, *folded], []) if folded else None
     notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))
-    kept = [name for name in table.columns if name not in (*names, "notes")]
+    kept = [place for place, name in enumerate(table.columns) if not is_aside[place] and name != "notes"]
     return _part(table, table.key, kept, notes, rest)
 
 
@@ -134,8 +135,11 @@ def _note(table: ReportTable, row: object) -> str:
     return row[table.columns.index("notes")] if "notes" in table.columns else ""
 
 
-def _part(table: ReportTable, key: str, names: list[str], notes: list[str], rest: PageTable | None = None) -> PageTable:
-    places = [table.columns.index(name) for name in names]
+def _part(
+    table: ReportTable, key: str, places: list[int], notes: list[str], rest: PageTable | None = None
+) -> PageTable:
+    """Return some of the columns, by their places: a score of the user's may have the title of another column."""
+    names = [table.columns[place] for place in places]
     columns = [PageColumn(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
     numbers = dict(zip(notes, count(1)))
     rows = [

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ablab.files import COLOURS
 from ablab.judge.document import Document
-from ablab.judge.lines import ClaimLine, SeedDifference, Span, interval_text
+from ablab.judge.lines import ClaimLine, SeedDifference, Span, digits_shown, interval_text
 from ablab.report.figures import ASIDE, styles
 from ablab.report.names import pair_of
 from ablab.report.tables import differences_by_effect
@@ -58,7 +58,8 @@ class ForestRow(NamedTuple):
         """The estimate as tables format it."""
         if self.estimate is None:
             return ""
-        return f"{signed(self.estimate.difference, self.digits)} {interval_text(self.estimate.span, self.digits)}"
+        digits = digits_shown(*self.estimate, self.digits)
+        return f"{signed(self.estimate.difference, digits)} {interval_text(self.estimate.span, digits)}"
 
 
 class Forest(NamedTuple):
@@ -221,7 +222,7 @@ def _spoken_claim(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
     )
 
 
-SIGNED = r"[+\-\N{MINUS SIGN}]\d+(?:\.\d+)?"
+SIGNED = r"[+\-\N{MINUS SIGN}]\d+(?:,\d{3})*(?:\.\d+)?"
 FOLLOWS = r"(?=\s*(?:$|[,;.()]|(?:to|on|for|in|with|at|over|after|by)\b|{unit}))"
 
 
@@ -236,7 +237,7 @@ def published_differences(claim: ClaimLine) -> list[tuple[float, float]]:
     if claim.title != claim.about or not claim.unit:
         return []
     unit = re.escape(claim.unit)
-    if not re.search(rf"(?<!\w){SIGNED}\s*{unit}\b", text):
+    if not re.search(rf"(?<!\w){SIGNED}\s*{unit}(?!\w)", text):
         return []
     follows = FOLLOWS.replace("{unit}", unit)
     found = re.finditer(rf"(?<![\w.])({SIGNED})(?:\s+to\s+({SIGNED}))?{follows}", text)
@@ -245,7 +246,7 @@ def published_differences(claim: ClaimLine) -> list[tuple[float, float]]:
 
 
 def _number(text: str) -> float:
-    return float(text.replace("\N{MINUS SIGN}", "-"))
+    return float(text.replace("\N{MINUS SIGN}", "-").replace(",", ""))
 
 
 def wrapped(name: str, width: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ablab.errors import is_installed
 from ablab.judge.document import Document
-from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, interval_text
+from ablab.judge.lines import ArmLine, ClaimLine, DifferenceLine, digits_shown, interval_text
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.columns import ReportTable
 from ablab.report.forest import MARKS, column_panels
@@ -225,12 +225,13 @@ def column_methods(document: Document) -> str:
 
 def _cells(document: Document, arm: ArmLine, line: DifferenceLine | None) -> dict[str, str]:
     digits = document.digits
+    of_difference = digits if line is None else digits_shown(line.difference, line.interval, digits)
     return {
         "mean": number(arm.mean, digits),
         "sd": number(arm.sd, digits),
         "n": str(arm.finished),
-        "difference": "" if line is None else signed(line.difference, digits),
-        "interval": "" if line is None else interval_text(line.interval, digits),
+        "difference": "" if line is None else signed(line.difference, of_difference),
+        "interval": "" if line is None else interval_text(line.interval, of_difference),
     }
 
 
@@ -295,6 +296,14 @@ LONG = 12
 """Characters of a word that fit any column; longer ones may break after punctuation."""
 
 
+WITHOUT_COMMAND = frozenset("\u1fd3ŉƕƞəɛɸʔʞΐϒ҂҈҉ΐ‑⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↜↝⇅⇵∟∬∭∯∰∱∻∾≆≋≌≙≛≸≹⊧⊨⊫⊶⊷⊹⊾⋘⋙⋨⋰⌆⌕♩♭♮♯⨏⨖")
+"""Characters whose command no package of the preamble has, or that are mathematics without saying so: the test compiles
+all others."""
+
+PLAIN = {"\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-", "\N{FRACTION SLASH}": "/"}
+"""Signs of writing that have a plain form, as have fractions such as a third."""
+
+
 @cache
 def escaped(text: str) -> str:
     """Escape any text for any LaTeX engine; a hyphen before a number becomes a minus sign.
@@ -302,10 +311,20 @@ def escaped(text: str) -> str:
     Letters that the usual fonts lack, and signs without a command, become their code points, so that the document
     compiles and names stay distinct.
     """
-    printable = "".join(_code_point(one) if _is_foreign(one) else one for one in text)
+    printable = "".join(
+        _code_point(one) if _is_foreign(one) else one for character in text for one in _plain(character)
+    )
     found: str = _encoder().unicode_to_latex(printable)
     signed = re.sub(r"(?<![\w.\-)\]}])-(?=\d)", "$-$", found)
     return re.sub("-(?=-)", "-{}", signed)  # two are no dash
+
+
+def _plain(character: str) -> str:
+    """Return a fraction as `1/3`, other hyphens as the usual one, and any other character as it is."""
+    spelt = (
+        unicodedata.normalize("NFKC", character) if "VULGAR FRACTION" in unicodedata.name(character, "") else character
+    )
+    return "".join(PLAIN.get(each, each) for each in spelt)
 
 
 def _code_point(character: str) -> str:
@@ -329,7 +348,9 @@ def label(name: str) -> str:
 
 
 def _is_foreign(character: str) -> bool:
-    """Return whether the character is a letter neither Latin nor Greek, which the usual fonts lack."""
+    """Return whether the usual fonts lack the character: a letter neither Latin nor Greek, or one without a command."""
+    if character in WITHOUT_COMMAND:
+        return True
     return character.isalpha() and not unicodedata.name(character, "").startswith(("LATIN", "GREEK", "MICRO"))
 
 

@@ -13,6 +13,9 @@ from ablab.study.tuning import TUNED
 AS_THEY_ARE = frozenset({"setup", "labels", "runs", "source", "reference", "arm_text", "baseline_text", "pair"})
 """Keys below which no name of an arm is meant: what was typed, runs, and texts of the test set."""
 
+OF_ARMS = frozenset({"arm", "baseline", "arm_marked", "baseline_marked", "what"})
+"""Keys of names of arms. Elsewhere a word that some arm is called, such as `equal` or `accuracy`, is just that word."""
+
 
 def named(document: Document) -> Document:
     """Return the report as people read it: with the label of each arm where its name in the study stood.
@@ -25,14 +28,16 @@ def named(document: Document) -> Document:
     within = sorted((re.escape(name) for name in labels if "=" in name), key=len, reverse=True)
     found = re.compile(rf"(?<![\w=.,+]){'(?:' + '|'.join(within) + ')'}(?![\w=]|[,.]\w)") if within else None
 
-    def said(value: Any) -> Any:
+    def said(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {key: each if key in AS_THEY_ARE else said(each) for key, each in value.items()}
+            inner = {each: "arm" if (key, each) == ("arms", "name") else each for each in value}
+            return {each: one if each in AS_THEY_ARE else said(one, inner[each]) for each, one in value.items()}
         if isinstance(value, list):
-            return [said(each) for each in value]
+            return [said(each, key) for each in value]
         if not isinstance(value, str):
             return value
-        return labels.get(value) or (found.sub(lambda name: labels[name[0]], value) if found else value)
+        whole = labels.get(value) if key in OF_ARMS else None
+        return whole or (found.sub(lambda name: labels[name[0]], value) if found else value)
 
     return Document.model_validate(said(document.model_dump()))
 

@@ -118,11 +118,8 @@ def write_pictures(document: Document, folder: Path) -> None:
             figure = Figure(figsize=(WIDTH, picture.height), layout="constrained")
             picture.draw(figure.subplots())
             if len(picture.arms) > 1:
-                legend = figure.legend(
-                    figure.axes[0].lines, picture.arms, loc="outside lower center", ncols=_columns(picture.arms)
-                )
-                for text in legend.get_texts():
-                    text.set_parse_math(False)
+                of_arms = figure.axes[0].lines
+                figure.legend(of_arms, picture.arms, loc="outside lower center", ncols=_columns(picture.arms))
             for kind, of_a_moment in (("png", "Software"), ("pdf", "CreationDate")):
                 with replacing(folder / f"{picture.key}.{kind}") as path:
                     save_figure(figure, path, format=kind, dpi=130, metadata={of_a_moment: None})
@@ -245,7 +242,7 @@ def _draw_column(axes: "Axes", rows: Sequence[ForestRow], heights: Sequence[floa
         middle = top - height + ROW / 2
         across: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "top", "zorder": 5}
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
-        axes.text(0.0, top - 0.03, _label(row), ha="left", parse_math=False, bbox=box, **across)
+        axes.text(0.0, top - 0.03, _label(row), ha="left", bbox=box, **across)
         axes.text(1.0, top - 0.03, row.outcome, ha="right", style="italic", bbox=box, **across)
         _draw_column_row(axes, row, middle)
         top -= height

@@ -22,7 +22,7 @@ from ablab.study.tuning import TUNING
 from ablab.tasks.own_metrics import own_metrics
 from ablab.tasks.score import Score
 from ablab.tasks.task import FAILURES
-from ablab.text import counted, duration, how_many, p_words, program, signed
+from ablab.text import counted, duration, have, how_many, p_words, program, signed
 
 
 def document_of(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -56,7 +56,9 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
     missing = {state: n for state, n in states.items() if state not in ("finished", "diverged")}
     if missing:
         states_text = ", ".join(f"{n} {state}" for state, n in missing.items())
-        said.append(f"{sum(missing.values())} of {total} runs are missing: {states_text}")
+        count = sum(missing.values())
+        which = "" if set(missing) == {"missing"} else f": {states_text}"
+        said.append(f"{count} of {how_many(total, 'run')} {'is' if count == 1 else 'are'} missing{which}")
     trained = (arm for arm in selection.arms if arm.finished and not arm.diverged)
     seeds = {frozenset(run.seed for run in arm.finished) for arm in trained}
     if len(seeds) > 1 and selection.looks is None:
@@ -74,8 +76,8 @@ def notes(selection: SelectedArms, claims: Sequence[ClaimLine]) -> list[str]:
         which = "" if is_open else " on claims that came after the first launch"
         or_else = f", or are given up ({program('study')} close='the reason')" if selection.origin is None else ""
         said.append(
-            f"provisional: {len(awaited)} of {len(expected)} runs have not ended; there are estimates and no "
-            f"verdicts{which} until they have{or_else}"
+            f"provisional: {len(awaited)} of {how_many(len(expected), 'run')} {have(len(awaited))} not ended; there "
+            f"are estimates and no verdicts{which} until they have{or_else}"
         )
     edges = {f"{one.arm}: {', '.join(one.edges)}" for one in tuning_lines(selection) if one.edges}
     if edges:

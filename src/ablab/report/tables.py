@@ -5,7 +5,17 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ablab.judge.document import Beside, Document, MetricLine, SetLine, TuningLine, WorthLine
-from ablab.judge.lines import ArmLine, ClaimLine, Compared, DifferenceLine, EffectLine, OtherTest, Span, interval_text
+from ablab.judge.lines import (
+    ArmLine,
+    ClaimLine,
+    Compared,
+    DifferenceLine,
+    EffectLine,
+    OtherTest,
+    Span,
+    digits_shown,
+    interval_text,
+)
 from ablab.report.claim_words import claimed, hypothesis, notes_on_claim, p_of
 from ablab.report.columns import Column, Line, ReportTable, table_of
 from ablab.text import duration, exactly, how_many, number, p_text, signed
@@ -109,10 +119,14 @@ def _p(title: str, read: Callable[[Line], float | None], *, is_sparse: bool = Fa
     return Column(title, lambda line: p_text(read(line)), is_sparse, data=lambda line: {title: read(line)})
 
 
-def _span(title: str, read: Callable[[Line], Span | None], digits: int, *, sign: bool = True) -> Column[Line]:
+def _span(
+    title: str, read: Callable[[Line], Span | None], digits: int | Callable[[Line], int], *, sign: bool = True
+) -> Column[Line]:
     """Return a column of intervals of one level; programs read two, of their ends."""
     return Column(
-        title, lambda line: interval_text(read(line), digits, sign=sign), data=lambda line: _ends(title, read(line))
+        title,
+        lambda line: interval_text(read(line), digits if isinstance(digits, int) else digits(line), sign=sign),
+        data=lambda line: _ends(title, read(line)),
     )
 
 
@@ -153,7 +167,6 @@ def differences_table(document: Document) -> ReportTable:
     columns: list[Column[DifferenceLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
         Column("notes", lambda line: _notes_on_difference(document, line), is_sparse=True, leads=True),
-        _figure("difference", lambda line: line.difference, digits, write=signed, unit=document.unit),
         *_decisive(document, document.differences),
         _figure("seen with 80 % power", lambda line: line.detectable, digits),
         _figure("n", lambda line: line.n, 0),
@@ -169,7 +182,6 @@ def effects_table(document: Document) -> ReportTable:
         Column("effect", lambda effect: effect.what, leads=True),
         Column("kind", lambda effect: effect.kind, leads=True),
         Column("notes", lambda effect: effect.refused or "", is_sparse=True, leads=True),
-        _figure("difference", lambda line: line.difference, document.digits, write=signed, unit=document.unit),
         *_decisive(document, document.effects),
         _figure("n", lambda effect: effect.n, 0),
         Column("test", lambda effect: effect.test or "", is_sparse=True),
@@ -359,13 +371,21 @@ def levels(lines: Sequence[Compared]) -> list[str]:
 
 
 def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]]:
-    """Return the columns of what decides: interval, p, and what that is of. Levels stand in the cells where several."""
-    digits, every = document.digits, levels(lines)
+    """Return the columns of a difference and of what decides: interval, p, and what that is of.
+
+    Levels stand in the cells where there are several.
+    """
+    every = levels(lines)
+
+    def digits(line: Compared) -> int:
+        return digits_shown(line.difference, line.interval, document.digits)
+
     is_claimed = any(line.claim is not None for line in lines)
     alone: Column[Compared] = _span(f"{(*every, 95)[0]} % interval", lambda line: line.interval, digits)
-    several: Column[Compared] = _spans("interval", lambda line: line.interval, lambda _: digits)
+    several: Column[Compared] = _spans("interval", lambda line: line.interval, digits)
     p: Column[Compared] = _p("p", lambda line: line.p)
     return [
+        _figure("difference", lambda line: line.difference, digits, write=signed, unit=document.unit),
         several if len(every) > 1 else alone,
         p,
         Column[Compared]("p is of", lambda line: p_of(document, line) if is_claimed else "", is_sparse=True),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ablab.files import csv_text
+from ablab.files import csv_text, no_formula
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
 from ablab.report.claim_words import answers
@@ -18,7 +18,7 @@ from ablab.text import counted, how_many
 
 def markdown(document: Document) -> str:
     """Return the report in Markdown, for a pull request or a wiki: question, figure, answers, tables, cost, methods."""
-    lines = [f"# {escaped(document.question or document.name)}", "", f"{_about(document)}", ""]
+    lines = [f"# {escaped(_one_line(document.question or document.name))}", "", f"{_about(document)}", ""]
     lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     if document.claims:
@@ -55,7 +55,7 @@ def _about(document: Document) -> str:
     seeds = f"{how_many(len(document.arms), 'arm')}, seeds {counted(document.seeds)}"
     test_set = f"{document.test_set}, {document.size}" if document.test_set else ""
     name = document.name if document.question else ""
-    return " · ".join(escaped(part) for part in (name, document.source or "", seeds, test_set) if part)
+    return " · ".join(escaped(part) for part in (name, _one_line(document.source or ""), seeds, test_set) if part)
 
 
 def comma_separated(document: Document, table: ReportTable) -> str:
@@ -69,20 +69,20 @@ def comma_separated(document: Document, table: ReportTable) -> str:
 
 
 def _plain(cell: Any) -> Any:
-    """Return a cell that programs read: ten digits of a number, and no formula, which a spreadsheet would compute.
-
-    Others may have written the names of the arms.
-    """
-    if isinstance(cell, str):
-        return f"'{cell}" if cell != "-" and cell.startswith(("=", "@", "+", "-")) else cell
-    return f"{cell:.10g}" if isinstance(cell, float) else cell
+    """Return a cell that programs read: ten digits of a number."""
+    return f"{cell:.10g}" if isinstance(cell, float) else no_formula(cell)
 
 
 def _published(claim: ClaimLine) -> str:
     if claim.published is None:
         return ""
-    source = f" ({escaped(claim.source)})" if claim.source else ""
-    return f" Published: {escaped(' '.join(claim.published.split()))}{source}."
+    source = f" ({escaped(_one_line(claim.source))})" if claim.source else ""
+    return f" Published: {escaped(_one_line(claim.published))}{source}."
+
+
+def _one_line(text: str) -> str:
+    """Return what may be written over several lines, as in blocks of YAML, as one: a line break ends an item here."""
+    return " ".join(text.split())
 
 
 def _exploratory(reason: str | None) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ablab.errors import is_installed
-from ablab.files import csv_text, write_text
+from ablab.files import csv_text, no_formula, write_text
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder
@@ -205,7 +205,7 @@ def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
 
 
 def _as_csv(study: Study, rows: Iterable[Sequence[object]]) -> str:
-    return csv_text([figures(study.task), *rows])
+    return csv_text([figures(study.task), *([no_formula(cell) for cell in row] for row in rows)])
 
 
 def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str], None]) -> None:

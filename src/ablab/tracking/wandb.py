@@ -20,6 +20,7 @@ from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.store.locks import held
 from ablab.store.run_folder import RunFolder
+from ablab.text import how_many
 from ablab.tracking.card import as_tag, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, Events
 from ablab.tracking.sender import OUTCOME, Mode
@@ -70,7 +71,8 @@ class Wandb(Events):
     ) -> None:
         joined = [share(run, study, arm) for run, arm in runs]
         if any(joined) and logger.own["mode"] == "online":
-            say(f"{sum(joined)} earlier runs are in this study too: ablab sync tells W&B")
+            are = "is" if sum(joined) == 1 else "are"
+            say(f"{how_many(sum(joined), 'earlier run')} {are} in this study too: ablab sync tells W&B")
 
     def finish(self, *, failed: bool) -> None:
         """Close the events and wait for W&B to take them, at most FINISH_SECONDS."""
