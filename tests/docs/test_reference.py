@@ -10,6 +10,9 @@ from ablab import errors
 from ablab.config.groups import default_choices, groups
 from ablab.config.keys import all_fields
 from ablab.store.run_folder import RunFolder
+from ablab.study.experiment import Experiment
+from ablab.study.loop import DeclaredLoop
+from ablab.tasks.command.declared import CommandBlock
 from ablab.tasks.verbs import VERBS, options_of
 from benchmarks.reference import settings_page, verbs_page
 from tests.docs.pages import ROOT
@@ -88,3 +91,11 @@ def test_every_file_that_runs_leave_stands_in_the_table():
     places = [getattr(run, name) for name, of in vars(RunFolder).items() if isinstance(of, property)]
     left |= {place.name for place in places if isinstance(place, Path) and place.parent == run.path}
     assert not [name for name in left if f"`{name}" not in table]
+
+
+def test_every_key_of_a_file_is_told():
+    told = sections(PAGE, 2)["Experiment files"]
+    rows = re.findall(r"^\| (`.*?) \|", told, re.MULTILINE)
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == set(Experiment.model_fields)
+    more = set(CommandBlock.model_fields) | (set(DeclaredLoop.model_fields) - set(Experiment.model_fields))
+    assert more <= set(re.findall(r"`(\w+)`", told))
