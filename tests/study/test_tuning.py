@@ -173,3 +173,12 @@ def test_a_best_value_at_an_end_of_what_was_tried_is_said():
     assert at_an_edge(Tuned(arm, trials, trials[0])) == ["optim.lr=0.1"]
     assert at_an_edge(Tuned(arm, trials, trials[1])) == []
     assert at_an_edge(Tuned(arm, trials[:2], trials[0])) == []
+
+
+def test_the_usual_value_was_tried_too():
+    """Else the best draw would stand at an end, though a larger value was tried and is worse."""
+    usual = TuningTrial((), 1.0, of_runs={"optim.lr": 0.4})
+    trials = [usual, *(TuningTrial((f"optim.lr={rate}",), 1.0) for rate in (0.1, 0.2, 0.3))]
+    arm = Arm("a", ())
+    assert at_an_edge(Tuned(arm, trials, trials[3])) == []
+    assert at_an_edge(Tuned(arm, trials, usual)) == ["optim.lr=0.4"]

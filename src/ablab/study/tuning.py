@@ -3,9 +3,10 @@
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ablab.errors import UserError
-from ablab.fields import as_typed
+from ablab.fields import as_typed, flatten
 from ablab.search.space import Space
 from ablab.store.records import Record
 from ablab.study.design import Arm
@@ -33,7 +34,7 @@ class TuningTrial:
 
     `loss`: the mean validation loss, which orders trials of equal cost: other scores may not tell those apart that
     learn too little. `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own,
-    which a list of values can name too.
+    which a list of values can name too. `of_runs`: the values of the tuned keys that its runs have, whatever said them.
     """
 
     words: Words
@@ -41,6 +42,12 @@ class TuningTrial:
     seconds: Mapping[str, float] = field(default_factory=dict)
     is_usual: bool = False
     loss: float | None = None
+    of_runs: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self) -> dict[str, str]:
+        """Return the values of the tuned keys, as typed."""
+        own = {key: as_typed(value) for key, value in self.of_runs.items()}
+        return own | {word.partition("=")[0]: word.partition("=")[2] for word in self.words}
 
     @property
     def name(self) -> str:
@@ -110,6 +117,7 @@ def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> T
         loss=_mean(records, None),
         seconds={record.run_id: record.cost.seconds for record in records},
         is_usual=any(record.run_id == usual for record in records),
+        of_runs={key: value for key, value in flatten(records[0].settings).items() if key in tune.keys},
     )
 
 
@@ -127,18 +135,15 @@ def _best(arm: Arm, trials: Sequence[TuningTrial]) -> TuningTrial:
 
 def at_an_edge(tuned: Tuned) -> list[str]:
     """Return the words of the best settings that lie at an end of what was tried: a better value may lie beyond."""
-    words = [word for trial in tuned.trials for word in trial.words]
+    tried = [trial.values() for trial in tuned.trials]
     found = []
-    for word in tuned.best.words:
-        tried = {number_of(other) for other in words if _key(other) == _key(word)}
-        numbers = sorted(number for number in tried if number is not None)
+    for word in (f"{key}={value}" for key, value in tuned.best.values().items()):
+        key = word.partition("=")[0]
+        known = {number_of(f"{key}={values[key]}") for values in tried if key in values}
+        numbers = sorted(number for number in known if number is not None)
         if len(numbers) >= FEWEST and number_of(word) in (numbers[0], numbers[-1]):
             found.append(word)
     return found
-
-
-def _key(word: str) -> str:
-    return word.partition("=")[0]
 
 
 def number_of(word: str) -> float | None:
