@@ -17,13 +17,13 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 """Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 373,
-    "lines": 63_139,
+    "files over 12 lines": 375,
+    "lines": 63_484,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
     "files that name a score": 14,
-    "modules with one importer": 58,
+    "modules with one importer": 59,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }
