@@ -7,6 +7,7 @@ import stat
 import time
 
 import pytest
+from matplotlib.figure import Figure
 
 from ablab.files import read_json, write_json, write_picture, write_text
 from ablab.files.disk import ABANDONED, half_written, replacing
@@ -91,10 +92,7 @@ def test_any_other_error_stays_what_it_is(tmp_path):
 
 
 def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path):
-    class Figure:
-        def findobj(self, kind):
-            return []
-
+    class OnAFullDisk(Figure):
         def savefig(self, path, **options):
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -102,8 +100,23 @@ def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path):
     picture = tmp_path / "picture.png"
     picture.write_bytes(b"whole")
     with pytest.raises(OSError, match=r"picture\.png"):
-        write_picture(picture, Figure())
+        write_picture(picture, OnAFullDisk())
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == {picture: b"whole"}
+
+
+def test_what_people_write_in_a_picture_is_no_mathematics(tmp_path):
+    """Matplotlib takes what stands between two dollar signs for a formula, and fails where it is none."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1, 1000], [1, 2], label="$a% of $b#")
+    axes.set_xscale("log")  # whose ticks are formulas
+    for write in (axes.set_title, axes.set_xlabel, axes.set_ylabel):
+        write("cost ($/M, 95% of max $)")
+    axes.text(1, 1, "price $/#tokens, $")
+    axes.legend()
+    figure.legend()
+    write_picture(tmp_path / "picture.png", figure)
+    assert (tmp_path / "picture.png").stat().st_size > 5000
 
 
 def test_what_a_power_cut_left_of_a_file_goes_when_it_is_written(tmp_path):
