@@ -27,8 +27,8 @@ class Role(Enum):
 EVALUATION = Role.EVALUATION
 RUNTIME = Role.RUNTIME
 
-DropProbability = Annotated[float, Field(ge=0, lt=0.99999)]
-"""A dropping rate, below 1: a part that is always dropped learns nothing. One nearer to 1 would be 1, in 16 bits."""
+DropProbability = Annotated[float, Field(ge=0, lt=1)]
+"""A dropping rate, below 1: a part that is always dropped learns nothing."""
 Count = Annotated[int, Field(ge=1)]
 WholeNumber = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]

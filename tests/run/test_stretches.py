@@ -12,6 +12,7 @@ import torch
 from ablab.errors import BAD_INPUT, DONE, FAILED, INTERRUPTED
 from ablab.store.failures import read_failure
 from ablab.store.run_folder import RunFolder
+from ablab.sweep.launchers.base import Job
 from ablab.sweep.launchers.task import perform
 from ablab.transformer.stages.callbacks import MetricsCallback
 from tests.run.conftest import TINY, typed
@@ -175,8 +176,13 @@ def test_in_a_sweep_the_run_alone_is_refused_and_says_why(store):
 
 
 def test_in_a_sweep_a_run_goes_on_with_its_own_threads(store):
-    """A launcher has other numbers for other numbers of jobs."""
+    """A launcher has other numbers for other numbers of jobs; one that the user typed holds, and is refused here."""
     altered(the_run(store), threads=2)
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert perform((*LINE, f"outputs={store}", "trainer.threads=3"), None) == DONE
+    log = str(the_run(store).log)
+    line = (*(word for word in LINE if not word.startswith("trainer.threads=")), f"outputs={store}")
+    of_user, of_launcher = (Job(the_run(store), "", (*line, *words)).line(3) for words in (["trainer.threads=3"], []))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        assert perform(of_user, log) != DONE
+        assert "by 2 threads, not the 3 of trainer.threads=3" in said.getvalue()
+        assert perform(of_launcher, log) == DONE
     assert [stretch.threads for stretch in the_run(store).record().stretches] == [2, 2]
