@@ -116,10 +116,10 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, si
         listed.sort(key=lambda one: one.ended or "9999", reverse=True)
     if sort is not None:
         key = sort.removeprefix("-")
-        by_id = {run.id: run for run in runs}
-        if listed:  # of no runs, no column is known
+        cells = {one.id: one.cells.get(key) for one in listed}
+        if listed and all(cell is None for cell in cells.values()):  # a field, for which records are read
             check_columns([key], listed, f"sort={sort}", [field for run in runs for field in run.values])
-        cells = {one.id: row[key] for one, row in zip(listed, table_of(listed, [key], by_id), strict=True)}
+            cells = {run.id: run.values.get(key) for run in runs}
         known = [one for one in listed if cells[one.id] is not None]
         known.sort(key=lambda one: _by_number(cells[one.id]), reverse=sort.startswith("-"))
         listed = [*known, *(one for one in listed if cells[one.id] is None)]

@@ -38,10 +38,7 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
     registered = Registered.of(folder)
     assert registered is not None, "a file that was registered has a registration"
     experiment = file.experiment
-    if closings(folder):
-        raise UserError(f"experiment={name}: runs of it were given up; allowed: with the file of the experiment")
-    if experiment.tune is not None or experiment.search is not None:
-        raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
+    _check_told(name, folder, experiment)
     rows = listed(folder)
     there = [_run(row, registered, outputs) for row in rows]
     runs = [(row.arm, run) for row, run in zip(rows, there, strict=True)]
@@ -83,6 +80,14 @@ def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
         ended=next((one.ended for one in extensions(folder)[-1:]), None),
         lengths=_lengths(experiment, designed, baseline, registered, task),
     )
+
+
+def _check_told(name: str, folder: Path, experiment: Experiment) -> None:
+    """Raise UserError for a study of which the store does not tell all that its file would."""
+    if closings(folder):
+        raise UserError(f"experiment={name}: runs of it were given up; allowed: with the file of the experiment")
+    if experiment.tune is not None or experiment.search is not None:
+        raise UserError(f"experiment={name}: its arms were tuned or searched; allowed: with the file of the experiment")
 
 
 def _misplaced(rows: Sequence[ListedRun], there: Sequence[ArmRun], folder: Path) -> str | None:

@@ -104,12 +104,15 @@ class PageTable:
 def page_table(table: ReportTable) -> PageTable:
     """Return the table for the page."""
     aside = LESS_READ.get(table.key, ())
-    is_aside = [name in aside or (table.key == "arms" and name.endswith("/s")) for name in table.columns]
-    is_aside[: table.left + 1] = [False] * (table.left + 1)  # what arms are compared by stays
-    folded = [place for place, folds in enumerate(is_aside) if folds]
+    folded = [
+        place
+        for place, name in enumerate(table.columns)
+        if place > table.left  # what arms are compared by stays
+        and (name in aside or (table.key == "arms" and name.endswith("/s")))
+    ]
     rest = _part(table, f"{table.key}-more", [0, *folded], []) if folded else None
     notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))
-    kept = [place for place, name in enumerate(table.columns) if not is_aside[place] and name != "notes"]
+    kept = [place for place, name in enumerate(table.columns) if place not in folded and name != "notes"]
     return _part(table, table.key, kept, notes, rest)
 
 

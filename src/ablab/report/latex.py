@@ -311,9 +311,8 @@ def escaped(text: str) -> str:
     Letters that the usual fonts lack, and signs without a command, become their code points, so that the document
     compiles and names stay distinct.
     """
-    printable = "".join(
-        _code_point(one) if _is_foreign(one) else one for character in text for one in _plain(character)
-    )
+    plain = "".join(map(_plain, text))
+    printable = "".join(_code_point(one) if _is_foreign(one) else one for one in plain)
     found: str = _encoder().unicode_to_latex(printable)
     signed = re.sub(r"(?<![\w.\-)\]}])-(?=\d)", "$-$", found)
     return re.sub("-(?=-)", "-{}", signed)  # two are no dash
@@ -321,9 +320,8 @@ def escaped(text: str) -> str:
 
 def _plain(character: str) -> str:
     """Return a fraction as `1/3`, other hyphens as the usual one, and any other character as it is."""
-    spelt = (
-        unicodedata.normalize("NFKC", character) if "VULGAR FRACTION" in unicodedata.name(character, "") else character
-    )
+    is_fraction = "VULGAR FRACTION" in unicodedata.name(character, "")
+    spelt = unicodedata.normalize("NFKC", character) if is_fraction else character
     return "".join(PLAIN.get(each, each) for each in spelt)
 
 

@@ -23,9 +23,8 @@ class Floors:
         wanted = seeds or self.runs.file.loop.floor
         floor, why = self.standing(book)
         if floor is None:
-            floor = Floor(
-                stack=book.stack, identity=self.runs.identity_of(book, book.stack), seeds=[], at=now(), why=why
-            )
+            identity = self.runs.identity_of(book, book.stack)
+            floor = Floor(stack=book.stack, identity=identity, seeds=[], at=now(), why=why)
             book = book.model_copy(update={"floors": [*book.floors, floor]})
         if len(floor.seeds) < wanted:
             self.runs.check_left(book, wanted - len(floor.seeds), "the floor")
@@ -44,17 +43,12 @@ class Floors:
 
     def standing(self, book: Book) -> tuple[Floor | None, str]:
         """Return the floor of the present stack, if there is one that still holds, and why there is or has to be."""
-        floor = self._newest(book)
-        if floor is not None and (other := self._other(book, floor)) is not None:
-            return None, f"the one before is of {other}"
-        return floor, f"the first of {'the stack' if book.stack else 'the baseline'}"
-
-    def _newest(self, book: Book) -> Floor | None:
-        """Return the newest floor, if it is one of the present stack and its recipe."""
-        last = book.floors[-1] if book.floors else None
-        if last is None or last.stack != book.stack or last.identity != self.runs.identity_of(book, book.stack):
-            return None
-        return last
+        first = f"the first of {'the stack' if book.stack else 'the baseline'}"
+        floor = book.floors[-1] if book.floors else None
+        if floor is None or floor.stack != book.stack or floor.identity != self.runs.identity_of(book, book.stack):
+            return None, first
+        other = self._other(book, floor)
+        return (floor, first) if other is None else (None, f"the one before is of {other}")
 
     def _other(self, book: Book, floor: Floor) -> str | None:
         """Return the other code or versions that a run of the floor is of, or the device of the newest proposal's."""
