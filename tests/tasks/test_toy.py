@@ -308,6 +308,7 @@ def test_a_score_of_another_task_is_no_objective(folder, capsys):
 
 
 DRAFT = """
+import numpy as np
 from toy_task import Tested, Toy
 
 class Lacking(Toy.__bases__[0]):
@@ -347,6 +348,17 @@ class InWords(Toy):
     def test(self, state, seed):
         return Tested({"error": "3", "near": 1.0})
 
+class OfNumPy(Toy):
+    def train_on(self, loop):
+        loop.validate(np.int64(1), {"error": np.float32(0.5)}, 0.25, np.int64(1))
+
+    def test(self, state, seed):
+        return Tested({"error": np.float32(0.5), "near": np.int64(1)})
+
+class StateOfNumPy(Toy):
+    def train_on(self, loop):
+        loop.validate(1, {"error": 0.5}, {"slope": np.float32(0.25)})
+
 class Leaving(Toy):
     def train_on(self, loop):
         raise SystemExit(0)
@@ -366,7 +378,9 @@ class Leaving(Toy):
         ("Twice", 2, "task=toy: validated after step 60, and before after 60; allowed: later steps"),
         ("Silent", 2, "task=toy: its test returned a NoneType; allowed: a Tested"),
         ("InWords", 2, "task=toy: the test score error is '3'; allowed: a number"),
-        ("Leaving", 1, "drafts.py, line 43: RuntimeError: sys.exit(0)"),
+        ("OfNumPy", 0, "Results: "),
+        ("StateOfNumPy", 2, "task=toy: the state after step 1 is not for JSON (Object of type float32 is not"),
+        ("Leaving", 1, "drafts.py, line 55: RuntimeError: sys.exit(0)"),
     ],
 )
 def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code, why):

@@ -88,12 +88,19 @@ class Loop:
         """
         self._check_step(step)
         check_scores(self._planned.task, step, scores)
-        self.step, self.state = step, state
-        self.total = self.total if total is None else total
+        # NumPy's numbers are none for JSON.
+        self.step, scores = int(step), {key: float(value) for key, value in scores.items()}
+        self.state, self.total = state, self.total if total is None else int(total)
         self.validations.append({"step": float(step), **scores})
-        kept = {"step": step, "state": state, "validations": self.validations, "seconds": self.seconds}
-        write_json(self._path, {**kept, "total": self.total})
-        self._told.validated(step, scores, self.total)
+        kept = {"step": self.step, "state": state, "validations": self.validations, "seconds": self.seconds}
+        try:
+            write_json(self._path, {**kept, "total": self.total})
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"task={self._planned.task.name}: the state after step {step:,} is not for JSON ({error}); "
+                "allowed: finite numbers, text, true, false, None, and lists and mappings of them"
+            ) from None
+        self._told.validated(self.step, scores, self.total)
         self.ask()
 
     def _check_step(self, step: int) -> None:
@@ -306,7 +313,7 @@ class OwnTask(Task, ABC):
             settings=planned.evaluation,
             test_name=self.tested,
             sentences=max(map(len, found.items.values()), default=0),
-            scores=dict(found.scores),
+            scores={key: float(value) for key, value in found.scores.items()},
             items={key: [list(row) for row in rows] for key, rows in found.items.items()},
             seconds=time.perf_counter() - began,
             provenance_code=made.digest,
