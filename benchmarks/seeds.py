@@ -17,14 +17,14 @@ from ablab.judge.sensitivity import seeds_to_tell
 from ablab.report.plain_words import OPEN
 from ablab.statistics.anova import one_way
 from ablab.statistics.conditions import steady
-from ablab.statistics.power import Layout, detectable_difference, seeds_for
+from ablab.statistics.power import Layout, seeds_for
 from ablab.text import duration
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 PLACEBO = ROOT / "benchmarks" / "results" / "placebo.json"
 
-TWO_ARMS = Layout([1.0, -1.0], 0)
+TWO_ARMS = Layout((1.0, -1.0), 0)
 """A study of two arms, which have no others to borrow noise from."""
 
 COUNTS = (3, 5, 10)
@@ -49,7 +49,7 @@ class Noise(NamedTuple):
 
     def seen(self, seeds: int) -> float:
         """Return the difference that so many seeds of each of two arms see with 80 % power, at 5 %."""
-        return detectable_difference(*TWO_ARMS.precision(self.sd, seeds))
+        return TWO_ARMS.detectable(self.sd, seeds)
 
     @property
     def needed(self) -> int | None:

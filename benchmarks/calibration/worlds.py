@@ -22,7 +22,7 @@ from ablab.judge.estimates import conditions
 from ablab.statistics import student
 from ablab.statistics.conditions import WILD, medians, near_failures
 from ablab.statistics.looks import Looks
-from ablab.statistics.moderated import borrowed, moderated, prior
+from ablab.statistics.moderated import estimated, moderated, prior
 from ablab.statistics.sequential import Boundary
 from ablab.statistics.student import Floats
 from benchmarks.calibration.jobs import SEED, SEEDS
@@ -150,23 +150,13 @@ def borrowing(arms: Floats) -> Floats:
 
 def _borrowing(own: Floats, means: Floats, alike: npt.NDArray[np.bool_], n: int, arm: int) -> Floats:
     """Return p of one arm in all studies."""
-    pair, every, df = [arm, 0], np.arange(own.shape[1]), n - 1
-    compared = np.isin(every, pair)
-    spare = df * (alike & ~compared).sum(axis=1)
-    weights = np.array([prior(one) for one in range(spare.max() + 1)])[spare][:, None]
-    pooled = _mean(own, alike | compared)[:, None]
-    rest = np.stack([_of_the_rest(own, alike & (every != one), compared & (every != one)) for one in pair], axis=1)
-    parts = np.maximum(own[:, pair], (df * own[:, pair] + weights * pooled) / (df + weights)) / n
-    freedom = parts.sum(axis=1) ** 2 / (parts**2 / (df + borrowed(own[:, pair], rest, weights))).sum(axis=1)
-    return student.two_sided((means[:, arm] - means[:, 0]) / parts.sum(axis=1) ** 0.5, freedom)
-
-
-def _mean(own: Floats, of: npt.NDArray[np.bool_]) -> Floats:
-    return np.asarray((own * of).sum(axis=1) / np.maximum(of.sum(axis=1), 1))
-
-
-def _of_the_rest(own: Floats, alike: npt.NDArray[np.bool_], compared: npt.NDArray[np.bool_]) -> Floats:
-    return np.where(alike.any(axis=1), _mean(own, alike), _mean(own, np.broadcast_to(compared, own.shape)))
+    pair, df = [arm, 0], n - 1
+    lend = alike & ~np.isin(np.arange(own.shape[1]), pair)
+    lenders = lend.sum(axis=1)
+    weights = np.array([prior(df * one) for one in range(lenders.max() + 1)])[lenders][:, None]
+    rest = ((own * lend).sum(axis=1) / np.maximum(lenders, 1))[:, None]
+    found = estimated(own[:, pair], rest, weights, np.ones(2), n)
+    return student.two_sided((means[:, arm] - means[:, 0]) / found.error, found.df)
 
 
 def _of_the_others(own: Floats, df: int) -> Floats:

@@ -95,6 +95,7 @@ def _run_tests(folder: Path, said: Path, tests: list[str]) -> None:
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "400"}
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-m", "not slow and not faults"]  # those that take most of the time, as some that concern a fault do
     # What is preloaded may bring a plugin of pytest's, such as anyio, which then cannot be rewritten.
     options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     sys.exit(int(pytest.main([*options, *tests])))

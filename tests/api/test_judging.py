@@ -167,7 +167,7 @@ def test_arms_of_another_level_lend_nothing_to_the_seeds_that_are_needed():
     found = ablab.judge(rows, "score", better="higher", within="lang", margin=4.5).verdicts[0]
     assert found.outcome == "inconclusive"
     assert found.interval.high - found.difference > 4.5
-    assert found.advice.seeds == seeds_for("greater", 4.5, 1.0, Layout([1.0, -1.0], 0), 0.05 / 10)
+    assert found.advice.seeds == seeds_for("greater", 4.5, 1.0, Layout((1.0, -1.0), 0), 0.05 / 10)
 
 
 def test_margins_and_levels_are_written_as_the_numbers_that_they_are(tmp_path):

@@ -12,7 +12,7 @@ from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.sensitivity import metric_lines, seeds_to_tell
 from ablab.report.tables import next_metric
-from ablab.statistics.power import Layout, two_sided_power
+from ablab.statistics.power import Layout
 from ablab.transformer.translation.scores import NATS, SCORES
 from tests.report.test_evidence import with_vocabulary
 
@@ -134,10 +134,9 @@ def line_of(title, seeds, *, declared=False):
 
 def test_seeds_to_a_verdict_are_the_fewest_that_see_a_usual_difference():
     seeds = seeds_to_tell(between=0.8, within=0.5, arms=4, level=0.025)
-    layout = Layout([1.0, -1.0], 2)
 
     def power(count):
-        return two_sided_power(2**0.5 * 0.8, *layout.precision(0.5, count), 0.025)
+        return Layout((1.0, -1.0), 2).power("greater", 2**0.5 * 0.8, 0.5, count, 0.025)
 
     assert power(seeds - 1) < 0.8 <= power(seeds)
     assert seeds_to_tell(between=0.0, within=0.5, arms=4) is None

@@ -27,18 +27,18 @@ def test_alone_it_is_welchs_test():
 
 
 def test_five_arms_of_three_seeds_by_hand():
-    # Variances 1, 1, and 4, 4, 4 of the others: the mean over ten degrees of freedom is 2.8, its weight 2 beside 2.
+    # Variances 1, 1, and 4, 4, 4 of the others, whose mean has the weight 3 beside 2.
     arm, baseline = [1.0, 2.0, 3.0], [-1.0, 1.0, 0.0]
     found = moderated(arm, baseline, [[0.0, 2.0, 4.0]] * 3)
     assert found.difference == 2.0
-    assert found.standard_error == pytest.approx((2 * (2 * 1 + 2 * 2.8) / 4 / 3) ** 0.5)
-    assert found.df == pytest.approx(8)  # 2 (2 + 2), for equal variances
+    assert found.standard_error == pytest.approx((2 * (2 * 1 + 3 * 4) / 5 / 3) ** 0.5)
+    assert found.df == pytest.approx(10)  # 2 (2 + 3), for equal variances
 
 
 def test_few_arms_lend_little():
     # One other arm has two degrees of freedom: the prior has one.
     found = moderated([1.0, 2.0, 3.0], [-1.0, 1.0, 0.0], [[0.0, 2.0, 4.0]])
-    assert found.standard_error == pytest.approx((2 * (2 * 1 + 1 * 2.0) / 3 / 3) ** 0.5)
+    assert found.standard_error == pytest.approx((2 * (2 * 1 + 1 * 4) / 3 / 3) ** 0.5)
     assert found.df == pytest.approx(6)
 
 
@@ -52,14 +52,25 @@ def test_what_an_arm_borrows_falls_with_the_square_of_its_excess():
 
 
 def test_runs_that_agree_by_chance_borrow_little():
-    """Down to a twentieth of the others' variance an arm is steady; below that it says little about its own noise."""
-    found = borrowed(np.array([0.06, 0.05, 0.025, 0.0]), np.ones(4), 2.0)
+    """Down to 0.15 of the others' variance an arm is steady; below that it says little about its own noise."""
+    found = borrowed(np.array([0.16, 0.15, 0.075, 0.0]), np.ones(4), 2.0)
     shares = np.array([1, 1, 1 / 2, 0])
     assert found == pytest.approx(2 * (shares - TAKEN * (1 - shares)))
 
 
 def test_where_nothing_scatters_nothing_is_borrowed():
     assert borrowed(np.zeros(1), np.zeros(1), 2.0) == -2 * TAKEN
+
+
+def test_compared_arms_lend_each_other_nothing():
+    """A baseline without noise makes the other arm's seem no smaller: its part of the error is the one it had."""
+    loud = [0.0, 3.0, 6.0]
+    rest, own = 1.0, 9.0
+    others = [[0.0, 1.0, 2.0]] * 3
+    by_baseline = [moderated(loud, [width, 0.0, -width], others).variances[0] for width in (0.001, 1.0, 3.0)]
+    assert by_baseline == pytest.approx([max(own, (2 * own + 3 * rest) / 5)] * 3)
+    steady = [moderated([0.0, 0.5, 1.0], [width, 0.0, -width], others).variances[0] for width in (0.001, 1.0, 3.0)]
+    assert steady == pytest.approx([(2 * 0.25 + 3 * rest) / 5] * 3)
 
 
 def test_an_arm_that_scatters_wildly_lends_nothing():

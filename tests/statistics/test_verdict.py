@@ -118,7 +118,6 @@ def test_numbers_of_a_verdict_by_hand():
     assert (result.n, result.p) == (5, result.corrected)
     assert result.interval.level == 0.95
     assert result.interval.low == pytest.approx(0.3 - 0.1 * 2.776445, abs=1e-6)
-    assert result.detectable > 0.278
 
 
 def test_what_is_awaited_has_its_own_interval_so_far():
@@ -135,7 +134,6 @@ def test_more_claims_make_it_harder():
     crowd = verdicts([Case("greater", 0.0, around(0.3)), Case("greater", 0.0, around(0.0))])[0]
     assert (alone.outcome, crowd.outcome) == ("supported", "inconclusive")
     assert crowd.corrected == pytest.approx(2 * alone.p)
-    assert crowd.detectable > alone.detectable
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from ablab.commands.cli import main
 from ablab.judge.prospects import Noise, known_noise, prospects
 from ablab.statistics.convergence import drift
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import prior
-from ablab.statistics.power import detectable_difference, equivalence_power
+from ablab.statistics.power import Layout, detectable_difference, equivalence_power
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from tests.report.conftest import EXPERIMENT
@@ -159,10 +158,7 @@ def test_a_claim_judged_by_pairs_is_promised_what_pairs_show(tmp_path):
     ((moderated, _),) = words_of(words)
     assert "over 20 runs of this study" in moderated
     of_a_run = known_noise(define(words), ["test_bleu"])["test_bleu"].sd
-    lent, alone = (
-        round(100 * equivalence_power(near, of_a_run * (2 / 5) ** 0.5, 2 * (4 + prior(4 * others)), 0.05))
-        for others in (2, 0)
-    )
+    lent, alone = (round(100 * Layout((1.0, -1.0), others).power("equal", near, of_a_run, 5)) for others in (2, 0))
     assert lent != alone
     assert f"5 seeds support it with a chance of {lent} %" in moderated, "two arms of four lend theirs"
 
@@ -287,13 +283,13 @@ def test_an_arm_with_a_diverged_run_tells_nothing_of_the_others(known):
 def test_each_claim_is_told_what_its_seeds_would_see(known):
     words, _ = known
     noise = bleu_noise(words)
-    # Four arms of five seeds: two others of four degrees of freedom each, so that the prior has its two.
-    error, df = noise.sd * (2 / 5) ** 0.5, 2 * (4 + 2)
+    # Four arms of five seeds: two others lend.
+    layout = Layout((1.0, -1.0), 2)
     (greater, noisy), (equal, hopeless) = words_of(words)
-    seen = detectable_difference(error, df, 0.8, 0.025)
+    seen = layout.detectable(noise.sd, 5, 0.025)
     assert f"5 seeds see a difference of {seen:.3g} BLEU with 80 % power" in greater
     assert f"(a run's standard deviation is {noise.sd:.3g}, over 8 runs of this study)" in greater
-    chance = equivalence_power(0.5, error, df, 0.025)
+    chance = layout.power("equal", 0.5, noise.sd, 5, 0.025)
     assert f"5 seeds support it with a chance of {100 * chance:.0f} %" in equal
     assert hopeless == (chance < 0.2)
     assert not noisy

@@ -20,8 +20,8 @@ EDGES = [
     Fault(
         "edge of planning: each other arm lends a degree of freedom for each seed",
         "statistics/power.py",
-        "prior(self.others * (seeds - 1))",
-        "prior(self.others * seeds)",
+        "estimated(own, rest, prior(others * degrees), shares, seeds)",
+        "estimated(own, rest, prior(others * seeds), shares, seeds)",
         ("statistics/test_planning.py",),
     ),
     Fault(

@@ -104,15 +104,15 @@ STATISTICS = [
     Fault(
         "moderated t: a noisy arm counts as steady as the others",
         "statistics/moderated.py",
-        "steady = np.maximum(own, (df * own + weight * pooled) / (df + weight))",
-        "steady = (df * own + weight * pooled) / (df + weight)",
+        "variances = np.maximum(own, (degrees * own + weight * rest) / (degrees + weight))",
+        "variances = (degrees * own + weight * rest) / (degrees + weight)",
         MODERATED,
     ),
     Fault(
         "contrasts: each arm counts once, whatever its weight",
         "statistics/moderated.py",
-        "parts = shares**2 * steady / paired.n",
-        "parts = steady / paired.n",
+        "parts = shares**2 * variances / seeds",
+        "parts = variances / seeds",
         MODERATED,
     ),
     Fault(
@@ -146,8 +146,8 @@ STATISTICS = [
     Fault(
         "moderated t: degrees of freedom of the pair alone",
         "statistics/moderated.py",
-        "(parts**2 / (df + lent)).sum()",
-        "(parts**2 / df).sum()",
+        "(parts**2 / (degrees + borrowed(own, rest, weight))).sum(axis=-1)",
+        "(parts**2 / degrees).sum(axis=-1)",
         MODERATED,
     ),
     Fault(
@@ -172,10 +172,17 @@ STATISTICS = [
         MODERATED,
     ),
     Fault(
+        "moderated t: compared arms lend each other their scatter",
+        "statistics/moderated.py",
+        "rest = float(degrees @ lenders / degrees.sum()) if lending else 0.0",
+        "rest = float(np.mean([*scores.var(axis=1, ddof=1), *lenders]))",
+        MODERATED,
+    ),
+    Fault(
         "moderated t: an arm that scatters wildly lends its noise",
         "statistics/moderated.py",
-        "alike = ~(ratios(everyone) > WILD)",
-        "alike = np.full(len(everyone), True)",
+        "lending = list(compress(lending, ~(ratios([*values, *lending])[len(values) :] > WILD)))",
+        "lending = list(lending)",
         MODERATED,
     ),
     Fault(

@@ -15,7 +15,7 @@ from ablab.judge.families import claim_key
 from ablab.judge.lines import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
-from ablab.judge.prospects import advice
+from ablab.judge.prospects import advice, detectable
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -196,7 +196,7 @@ class _Reading:
             simultaneous=Span.of(verdict.simultaneous) if verdict.simultaneous else None,
             p=verdict.p,
             corrected=verdict.corrected,
-            detectable=verdict.detectable,
+            detectable=detectable(claim, verdict, moderated),
             reason=verdict.reason,
             exploratory=exploratory(selection, claim),
             unlike=_unlike(compare),

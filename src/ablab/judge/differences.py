@@ -14,7 +14,8 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import Shares
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.power import detectable_difference
+from ablab.statistics.moderated import Moderated
+from ablab.statistics.power import Layout
 from ablab.statistics.resampling import ResampledScores, Resamples, Swaps, crossed
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
@@ -123,7 +124,8 @@ def _over_seeds(selection: SelectedArms, arms: Sequence[ArmRuns], differences: S
     except NotTestable as reason:
         return {"refused": str(reason)}
     decisive = found.decisive
-    return {**found.figures, "detectable": detectable_difference(decisive.standard_error, decisive.df)}
+    layout = Layout.of((1.0, -1.0), decisive if isinstance(decisive, Moderated) else None)
+    return {**found.figures, "detectable": layout.seen(decisive.standard_error, decisive.n)}
 
 
 def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: SelectedArms) -> DifferenceLine:

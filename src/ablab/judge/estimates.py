@@ -173,10 +173,6 @@ WIDE = 3.0
 """Ratio of an arm's standard deviation to that of the others from which a reader should know of it."""
 
 
-QUIET, ENOUGH = 0.2, 5
-"""The same, below which it makes the noise of the others seem smaller; and seeds with which that matters no more."""
-
-
 def conditions(
     compared: Mapping[str, Sequence[float]],
     others: Sequence[Sequence[float]],
@@ -190,12 +186,9 @@ def conditions(
     seeds of the compared arms, under these. level: of the claim's interval.
     """
     everyone = [*compared.values(), *others]
-    seeds = len(next(iter(compared.values())))
     for name, ratio in zip(compared, ratios(everyone), strict=False):
         if ratio > WIDE:
             yield Sign(kind="wide", arm=name, figure=float(ratio))
-        elif ratio < QUIET and seeds < ENOUGH and isinstance(decisive, Moderated) and decisive.lenders:
-            yield Sign(kind="quiet", arm=name, figure=float(ratio))
     if in_two_groups(everyone):
         yield Sign(kind="groups")
     if follow_the_order([*compared.values(), *beside]):

@@ -199,9 +199,10 @@ class UnionLine(Strict):
 class Sign(Strict):
     """A sign in the runs that a condition of the claim's test may not hold, or that another test would see more.
 
-    `wide`, `quiet`: `arm` scatters `figure` times as much as the others; `groups`: scores within arms fall into two
-    groups; `order`: scores follow those of the seed before; `opposed`, `together`: runs with the same seed correlate,
-    by `figure`, so that the moderated test errs more often, or sees less than the paired one.
+    `wide`: `arm` scatters `figure` times as much as the others; `groups`: scores within arms fall into two groups;
+    `order`: scores follow those of the seed before; `opposed`, `together`: runs with the same seed correlate, by
+    `figure`, so that the moderated test errs more often, or sees less than the paired one. `quiet` is in reports of the
+    second version of that test, to which an arm that scatters less than the others mattered.
     """
 
     kind: Literal["wide", "quiet", "groups", "order", "opposed", "together"]

@@ -18,7 +18,7 @@ from ablab.statistics.convergence import TWO_VALIDATIONS, validations_at_the_end
 from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, compare_shares
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import MOST_SEEDS, POWER, POWERS, Layout, detectable_difference, sd_range, seeds_for
+from ablab.statistics.power import MOST_SEEDS, POWER, Layout, sd_range, seeds_for
 from ablab.statistics.verdict import Verdict
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
@@ -270,20 +270,19 @@ def _if_runs_diverge(study: Study, claim: Settled) -> str:
 def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Prospect:
     seeds, score = len(study.seeds), study.task.scores[claim.metric]
     layout = _layout(study, claim)
-    error, df = layout.precision(noise.sd, seeds)
     may_be_less = layout.others is None and not noise.is_paired
     apart = "; less, where runs with the same seed vary together" if may_be_less else ""
     shown, is_known = f"({noise.words}{apart})", noise.df >= FEWEST and not may_be_less
     if claim.expect in BOUNDED:
-        chance = POWERS[claim.expect](claim.margin, error, df, level)
+        chance = layout.power(claim.expect, claim.margin, noise.sd, seeds, level)
         is_hopeless = is_known and chance < POOR
         words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
     else:
-        seen = detectable_difference(error, df, POWER, level)
+        seen = layout.detectable(noise.sd, seeds, level)
         figure = f"{seen:.3g} {score.unit}".rstrip()
         words = f"{seeds} seeds see a difference of {figure} with 80 % power {shown}"
         is_hopeless = is_known and seen > score.absurd  # a claim that needs more is called hopeless
-        chance = POWERS[claim.expect](claim.margin, error, df, level) if claim.margin else 1.0
+        chance = layout.power(claim.expect, claim.margin, noise.sd, seeds, level) if claim.margin else 1.0
     if not claim.margin or chance >= POWER:
         return Prospect(claim, words, is_hopeless)
     needed = seeds_for(claim.expect, claim.margin, noise.sd, layout, level)
@@ -293,7 +292,7 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
 
 
 def _layout(study: Study, claim: Settled) -> Layout:
-    weights = list(claim.weights.values())
+    weights = tuple(claim.weights.values())
     return Layout(weights, max(0, len(_of_levels(study, claim)) - len(weights)) if _borrows(study) else None)
 
 
@@ -311,6 +310,13 @@ def _borrows(study: Study) -> bool:
     return study.experiment is None or study.experiment.decisive_error != "paired"
 
 
+def detectable(claim: Settled, verdict: Verdict, found: Moderated | None) -> float | None:
+    """Return the true difference that so many seeds, with this noise, find with 80 % power at the claim's level."""
+    if verdict.standard_error is None or verdict.local is None:
+        return None
+    return Layout.of(claim.weights.values(), found).seen(verdict.standard_error, verdict.n, verdict.local)
+
+
 def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, found: Moderated | None) -> Advice | None:
     """Return how many seeds would decide the claim with 80 % power, in a new study of as many claims.
 
@@ -320,21 +326,13 @@ def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, found: Mod
     error, df = verdict.standard_error, verdict.df
     if verdict.outcome != "inconclusive" or not claim.margin or error is None or df is None:
         return None
-    layout = _layout_of(list(claim.weights.values()), found)
+    layout = Layout.of(claim.weights.values(), found)
     sd, level = layout.sd(error, verdict.n), ALPHA / len(selection.family(claim))
     few, seeds, many = (
         seeds_for(claim.expect, claim.margin, noise, layout, level)
         for noise in (sd_range(sd, df)[0], sd, sd_range(sd, df)[1])
     )
     return Advice(seeds=seeds, fewest=few, most=many, seconds=_seconds(selection, claim, seeds))
-
-
-def _layout_of(weights: list[float], found: Moderated | None) -> Layout:
-    """Return the layout of a new study like the one that was judged: with arms that scatter, and lend, like its own."""
-    if found is None:
-        return Layout(weights, None)
-    shares = [degrees / found.weight for degrees in found.lent] if found.weight else []
-    return Layout(weights, found.lenders, found.variances, shares)
 
 
 def _seconds(selection: SelectedArms, claim: Settled, seeds: int | None) -> float | None:

@@ -82,7 +82,7 @@ def seeds_to_tell(between: float, within: float, arms: int, level: float = ALPHA
     """Return the seeds that would show, of two arms, a difference as these have: the root of 2 times their sd."""
     if not between > 0 or not within > 0:
         return None
-    return seeds_for("greater", 2**0.5 * between, within, Layout([1.0, -1.0], arms - 2), level)
+    return seeds_for("greater", 2**0.5 * between, within, Layout((1.0, -1.0), arms - 2), level)
 
 
 def _whole(selection: SelectedArms) -> list[ArmRuns]:

@@ -217,8 +217,8 @@ CONDITION = {
 CHANGES = "Tuning changes a verdict: the differences differ, at 5 % over all claims made both ways (Holm)."
 
 OLDER_TEST = (
-    "the claims were registered under the first version of the moderated t test, and are judged by the present one, "
-    "in which an arm borrows fewer degrees of freedom the less it scatters like the others"
+    "the claims were registered under an earlier version of the moderated t test, and are judged by the present one, "
+    "in which an arm borrows only from arms that are not compared with it, and less the less it scatters like them"
 )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +14,22 @@ from ablab.statistics.interval import Interval
 from ablab.statistics.paired import finite, of_differences, without_rounding
 from ablab.statistics.student import Floats
 
-VERSION = 2
-"""Of this test, which registrations name. The first gave every arm the full weight, and left out nearly failed runs."""
+VERSION = 3
+"""Of this test, which registrations name. The first gave every arm the full weight, and left out nearly failed runs.
+The second pooled the compared arms with the others, so that a quiet one made the noise of the other seem smaller.
+"""
 
-PRIOR = 2.0
-"""Largest weight of the pooled variance beside an arm's own, in degrees of freedom."""
+PRIOR = 3.0
+"""Largest weight of the lenders' variance beside an arm's own, in degrees of freedom."""
 
 LOUD = 2.0
-"""An arm's variance, in those of the other arms, up to which it borrows as many degrees of freedom as it can."""
+"""An arm's variance, in those of the lenders, up to which it borrows as many degrees of freedom as it can."""
 
-QUIET = 0.05
+QUIET = 0.15
 """The same, down to which. Three runs that agree by chance say little about the noise of runs that fall into groups."""
 
 TAKEN = 1 / 3
-"""Share of the weight that is taken away where an arm is nothing like the others: with few degrees of freedom, Welch
+"""Share of the weight that is taken away where an arm is nothing like the lenders: with few degrees of freedom, Welch
 and Satterthwaite's approximation errs too often where one arm makes most of the noise. benchmarks/calibration/worlds
 shows what these four numbers give.
 """
@@ -35,9 +39,9 @@ shows what these four numbers give.
 class Moderated:
     """Arm less baseline, or another contrast of arms. `df`: Welch and Satterthwaite's degrees of freedom.
 
-    `p`: two-sided, uncorrected. `weight`: of the pooled variance, `prior`; without one this is Welch's test.
-    `variances`: moderated, of the arms; `lent`: degrees of freedom that each borrows; `lenders`: other arms, but for
-    wild ones.
+    `p`: two-sided, uncorrected. `weight`: of the lenders' variance, `prior`; without one this is Welch's test.
+    `shares`: weights of the arms; `variances`: theirs, moderated; `rest`: that of the lenders, which are so many other
+    arms, the wild ones left out.
     """
 
     n: int
@@ -46,8 +50,9 @@ class Moderated:
     df: float
     p: float
     weight: float = PRIOR
+    shares: Sequence[float] = ()
     variances: Sequence[float] = ()
-    lent: Sequence[float] = ()
+    rest: float = 0.0
     lenders: int = 0
 
     @property
@@ -72,11 +77,12 @@ def moderated_contrast(
     """Estimate the sum of weighted arms, whose variances borrow strength from the study's `others` (after Smyth 2004).
 
     arms: [seeds] each, of the same seeds; weights: one for each arm; others: [seeds] each, two or more. Each arm's
-    variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over all arms,
+    variance s^2, with d = n - 1 degrees of freedom, is moderated towards the mean s0^2 over the others,
     m = (d s^2 + d0 s0^2) / (d + d0), but is never below s^2: an arm that scatters more than the others keeps its own
     noise. d0 is `prior`. Others that scatter wildly lend nothing. The standard error is sqrt(sum of weight^2 m / n),
     with Welch and Satterthwaite's degrees of freedom, to which an arm adds as many as `borrowed` says. Smyth estimates
-    d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed.
+    d0 from thousands of variances; the handful of a study cannot tell it, so it is fixed. And his s0^2 is of all arms:
+    of few, a quiet one that is compared would make the noise of the other seem smaller.
 
     Raises NotTestable as `of_differences` does.
     """
@@ -87,31 +93,56 @@ def moderated_contrast(
     shares = np.asarray(weights, dtype=np.float64)
     scores = np.stack(values)
     paired = of_differences(without_rounding((shares[:, None] * scores).sum(axis=0), scores))
-    everyone = [*values, *(finite(scores, "others") for scores in others)]
-    variances = np.array([scores.var(ddof=1) for scores in everyone])
-    degrees = np.array([scores.size - 1.0 for scores in everyone])
-    compared = np.arange(len(everyone)) < len(values)
-    alike = ~(ratios(everyone) > WILD)
-    weight = prior(float(degrees[alike & ~compared].sum()))
-    own, df = variances[compared], degrees[0]
-    pooled = _mean(variances, degrees, compared | alike)
-    steady = np.maximum(own, (df * own + weight * pooled) / (df + weight))
-    rest = np.array([_of_the_rest(variances, degrees, alike, compared, arm) for arm in range(own.size)])
-    parts = shares**2 * steady / paired.n
-    error = float(parts.sum() ** 0.5)
-    lent = borrowed(own, rest, weight)
-    freedom = float(parts.sum() ** 2 / (parts**2 / (df + lent)).sum())
-    p = float(student.two_sided(paired.difference / error, freedom))
-    lenders = int((alike & ~compared).sum())
-    return Moderated(paired.n, paired.difference, error, freedom, p, weight, steady.tolist(), lent.tolist(), lenders)
+    lending = [finite(scores, "others") for scores in others]
+    lending = list(compress(lending, ~(ratios([*values, *lending])[len(values) :] > WILD)))
+    degrees = np.array([scores.size - 1.0 for scores in lending])
+    lenders = np.array([scores.var(ddof=1) for scores in lending])
+    weight = prior(float(degrees.sum()))
+    rest = float(degrees @ lenders / degrees.sum()) if lending else 0.0
+    found = estimated(scores.var(axis=1, ddof=1), rest, weight, shares, paired.n)
+    error, df = float(found.error), float(found.df)
+    return Moderated(
+        n=paired.n,
+        difference=paired.difference,
+        standard_error=error,
+        df=df,
+        p=float(student.two_sided(paired.difference / error, df)),
+        weight=weight,
+        shares=shares.tolist(),
+        variances=found.variances.tolist(),
+        rest=rest,
+        lenders=len(lending),
+    )
 
 
-def borrowed(own: Floats, rest: Floats, weight: float) -> Floats:
+class Estimated(NamedTuple):
+    """Of studies: moderated variances of the compared arms, [..., arms]; standard error and its degrees of freedom."""
+
+    variances: Floats
+    error: Floats
+    df: Floats
+
+
+def estimated(own: Floats, rest: Floats | float, weight: Floats | float, shares: Floats, seeds: int) -> Estimated:
+    """Return what the test estimates of the noise of many studies, or of one.
+
+    own: variances of the compared arms, [..., arms]; rest, weight: of the lenders, [..., 1] or one number; shares:
+    weights of the arms in what is estimated.
+    """
+    degrees = seeds - 1
+    variances = np.maximum(own, (degrees * own + weight * rest) / (degrees + weight))
+    parts = shares**2 * variances / seeds
+    df = parts.sum(axis=-1) ** 2 / (parts**2 / (degrees + borrowed(own, rest, weight))).sum(axis=-1)
+    return Estimated(variances, parts.sum(axis=-1) ** 0.5, df)
+
+
+def borrowed(own: Floats, rest: Floats | float, weight: Floats | float) -> Floats:
     """Return the degrees of freedom that arms add to their own; elementwise.
 
-    own, rest: variances of each arm, and of the others. All of `weight` where these are alike. The more an arm scatters
-    beyond LOUD times the others, the less they say about it, by the square of the excess; the less it scatters below
-    QUIET times the others, the less it says itself. At the extremes TAKEN of the weight is taken away instead.
+    own, rest: variances of each arm, and of the lenders. All of `weight` where these are alike. The more an arm
+    scatters beyond LOUD times the lenders, the less they say about it, by the square of the excess; the less it
+    scatters below QUIET times the lenders, the less it says itself. At the extremes TAKEN of the weight is taken away
+    instead.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         likeness = np.minimum((LOUD * rest / own) ** 2, own / (QUIET * rest))
@@ -119,21 +150,9 @@ def borrowed(own: Floats, rest: Floats, weight: float) -> Floats:
     return np.asarray(weight * (likeness - TAKEN * (1 - likeness)))
 
 
-def _of_the_rest(
-    variances: Floats, degrees: Floats, alike: npt.NDArray[np.bool_], compared: npt.NDArray[np.bool_], arm: int
-) -> float:
-    """Return the variance of all other arms but the wild ones; of those that are compared where there are no more."""
-    other = np.arange(variances.size) != arm
-    return _mean(variances, degrees, other & alike if (other & alike).any() else other & compared)
-
-
-def _mean(variances: Floats, degrees: Floats, of: npt.NDArray[np.bool_]) -> float:
-    return float(degrees[of] @ variances[of] / degrees[of].sum())
-
-
 def prior(spare: float) -> float:
-    """Return the weight of the pooled variance beside an arm's own, both in degrees of freedom.
+    """Return the weight of the lenders' variance beside an arm's own, both in degrees of freedom.
 
-    spare: degrees of freedom of the arms that are not compared. A weight above half of them would rest on too little.
+    spare: degrees of freedom of the lenders. A weight above half of them would rest on too little.
     """
     return min(PRIOR, spare / 2)

@@ -1,13 +1,13 @@
 """Power of t tests: the chance that they find a difference, which one they could find, and with how many seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from ablab.statistics import student
-from ablab.statistics.moderated import prior
+from ablab.statistics.moderated import Moderated, estimated, prior
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.student import Floats
 
@@ -15,6 +15,10 @@ POWER = 0.8
 
 MOST_SEEDS = 1000
 """Nobody trains more."""
+
+DRAWS = 1024
+SEED = 20261130
+"""Of what the moderated test may estimate of the noise; fixed so that the same noise gives the same plan."""
 
 
 def two_sided_power(effect: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
@@ -71,12 +75,17 @@ def detectable_difference(standard_error: float, df: float, power: float = POWER
 @cache
 def _detectable(df: float, power: float, alpha: float) -> float:
     """In standard errors; remembered, since the arms of a study mostly have equally many seeds."""
+    return _least(lambda shift: _power(shift, df, alpha), power)
+
+
+def _least(chance: Callable[[float], float], power: float) -> float:
+    """Return the shift, in standard errors, at which a chance that grows with it has this power."""
     from scipy.optimize import brentq
 
     high = 1.0
-    while _power(high, df, alpha) < power:
+    while chance(high) < power:
         high *= 2
-    return float(brentq(lambda shift: _power(shift, df, alpha) - power, 0.0, high, xtol=1e-9))
+    return float(brentq(lambda shift: chance(shift) - power, 0.0, high, xtol=1e-9))
 
 
 def _check(sd: float, alpha: float, power: float = POWER) -> None:
@@ -97,29 +106,49 @@ POWERS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """What decides the precision of a claim: the weights of its arms, and the number of other arms to borrow from.
+    """What decides the power of a claim: the weights of its arms, and how many other arms lend it their noise.
 
-    `others`: None if it borrows from none, and is judged by its pairs. `variances`: of its arms, of which only the
-    ratios count, and `shares`, what each borrows of the weight that others can have; by default, arms scatter alike.
+    `others`: None if it borrows from none, and is judged by its pairs. `variances`: of its arms, and `rest`, of the
+    others, of which only the ratios count; by default, all scatter alike.
     """
 
-    weights: Sequence[float]
+    weights: tuple[float, ...]
     others: int | None
-    variances: Sequence[float] = ()
-    shares: Sequence[float] = ()
+    variances: tuple[float, ...] = ()
+    rest: float = 1.0
 
-    def precision(self, sd: float, seeds: int) -> tuple[float, float]:
-        """Return standard error and degrees of freedom if runs have the standard deviation `sd` on average.
+    @classmethod
+    def of(cls, weights: Iterable[float], found: Moderated | None) -> "Layout":
+        """Return that of a new study like one that was judged, by the moderated test or, for None, by its pairs."""
+        if found is None:
+            return cls(tuple(weights), None)
+        return cls(tuple(found.shares), found.lenders, tuple(found.variances), found.rest)
+
+    def power(self, expect: str, margin: float, sd: float, seeds: int, alpha: float = 0.05) -> float:
+        """Return the chance of a verdict if runs have the standard deviation `sd` on average; see POWERS.
 
         Of the moderated t test; or of the paired one, were seeds not correlated across arms. Where they are, it sees
         more.
         """
-        parts = self._parts
-        error = float(sd * (parts.sum() / seeds) ** 0.5)
+        error = self.error(sd, seeds)
         if self.others is None:
-            return error, seeds - 1
-        of_arms = seeds - 1 + prior(self.others * (seeds - 1)) * np.asarray(self.shares or np.ones(len(parts)))
-        return error, float(parts.sum() ** 2 / (np.square(parts) / of_arms).sum())
+            return POWERS[expect](margin, error, seeds - 1, alpha)
+        return self._power(expect, margin / error, seeds, alpha)
+
+    def detectable(self, sd: float, seeds: int, alpha: float = 0.05, power: float = POWER) -> float:
+        """Return the smallest true difference that is found with this power, in the units of `sd`."""
+        error = self.error(sd, seeds)
+        if self.others is None:
+            return detectable_difference(error, seeds - 1, power, alpha)
+        return error * _least(lambda shift: self._power("greater", shift, seeds, alpha), power)
+
+    def seen(self, standard_error: float, seeds: int, alpha: float = 0.05) -> float:
+        """Return what so many seeds detect with a power of 80 %, by the noise that gave this standard error."""
+        return self.detectable(self.sd(standard_error, seeds), seeds, alpha)
+
+    def error(self, sd: float, seeds: int) -> float:
+        """Return the true standard error of what is estimated."""
+        return float(sd * (self._parts.sum() / seeds) ** 0.5)
 
     def sd(self, standard_error: float, seeds: int) -> float:
         """Return the standard deviation of a run that gives this standard error; the mean one where arms differ."""
@@ -130,6 +159,39 @@ class Layout:
         """Of the variance of the weighted sum, by arm, for runs of variance 1 on average."""
         variances = np.asarray(self.variances or np.ones(len(self.weights)))
         return np.asarray(np.square(self.weights) * variances / variances.mean())
+
+    def _power(self, expect: str, shift: float, seeds: int, alpha: float) -> float:
+        """Return the power for a difference or a margin of `shift` true standard errors.
+
+        The estimate and its standard error are independent where noise is normal: the mean, over what the test may
+        estimate of the noise, of the chance that the estimate is far enough, or for `equal` close enough.
+        """
+        from scipy.special import ndtr, stdtrit
+
+        errors, df = _estimates(self, seeds)
+        room = shift - stdtrit(df, 1 - (alpha / 2 if POWERS[expect] is two_sided_power else alpha)) * errors
+        if POWERS[expect] is equivalence_power:
+            return float((2 * ndtr(np.maximum(room, 0.0)) - 1).mean())
+        far = ndtr(room - 2 * shift) if POWERS[expect] is two_sided_power else 0.0
+        return float((ndtr(room) + far).mean())
+
+
+@cache
+def _estimates(layout: Layout, seeds: int) -> tuple[Floats, Floats]:
+    """Return what the moderated test may estimate, [DRAWS] equally likely: standard errors, in true ones, and df."""
+    from scipy.special import chdtri
+    from scipy.stats import qmc
+
+    arms, others, degrees = len(layout.weights), layout.others or 0, seeds - 1
+    # Points that fill the cube evenly: with so many independent ones, powers would be off by 0.01.
+    draws = qmc.Sobol(arms + 1, rng=np.random.default_rng(SEED)).random(DRAWS)
+    own = np.asarray(layout.variances or np.ones(arms)) * chdtri(degrees, draws[:, :arms]) / degrees
+    lent = max(1, others * degrees)
+    rest = layout.rest * chdtri(lent, draws[:, arms:]) / lent if others else 0.0
+    shares = np.asarray(layout.weights)
+    found = estimated(own, rest, prior(others * degrees), shares, seeds)
+    true = np.square(shares) @ np.asarray(layout.variances or np.ones(arms)) / seeds
+    return found.error / true**0.5, found.df
 
 
 def seeds_for(
@@ -143,7 +205,7 @@ def seeds_for(
         raise ValueError(f"margin and sd are above 0, got {margin=}, {sd=}.")
 
     def is_enough(seeds: int) -> bool:
-        return POWERS[expect](margin, *layout.precision(sd, seeds), alpha) >= power
+        return layout.power(expect, margin, sd, seeds, alpha) >= power
 
     low, high = MINIMUM_SEEDS - 1, MINIMUM_SEEDS
     while not is_enough(high):

@@ -12,7 +12,6 @@ from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
-from ablab.statistics.power import detectable_difference
 from ablab.statistics.student import Floats
 
 Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]
@@ -95,13 +94,6 @@ class Verdict:
         if self.p is None or self.local is None:
             return False
         return self.p <= (self.local if self.simultaneous is None else 1 - self.simultaneous.level)
-
-    @property
-    def detectable(self) -> float | None:
-        """The true difference that so many seeds, with this noise, detect with 80 % power at the local level."""
-        if self.standard_error is None or self.df is None or self.local is None:
-            return None
-        return detectable_difference(self.standard_error, self.df, alpha=self.local)
 
 
 @dataclass(frozen=True)
