@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -176,7 +176,7 @@ class Layout:
         return float((ndtr(room) + far).mean())
 
 
-@cache
+@lru_cache(maxsize=256)
 def _estimates(layout: Layout, seeds: int) -> tuple[Floats, Floats]:
     """Return what the moderated test may estimate, [DRAWS] equally likely: standard errors, in true ones, and df."""
     from scipy.special import chdtri
@@ -184,7 +184,7 @@ def _estimates(layout: Layout, seeds: int) -> tuple[Floats, Floats]:
 
     arms, others, degrees = len(layout.weights), layout.others or 0, seeds - 1
     # Points that fill the cube evenly: with so many independent ones, powers would be off by 0.01.
-    draws = qmc.Sobol(arms + 1, rng=np.random.default_rng(SEED)).random(DRAWS)
+    draws = qmc.Sobol(arms + 1, seed=np.random.default_rng(SEED)).random(DRAWS)
     own = np.asarray(layout.variances or np.ones(arms)) * chdtri(degrees, draws[:, :arms]) / degrees
     lent = max(1, others * degrees)
     rest = layout.rest * chdtri(lent, draws[:, arms:]) / lent if others else 0.0
