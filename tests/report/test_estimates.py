@@ -186,6 +186,17 @@ def test_arms_of_another_level_of_within_lend_nothing(selection):
     assert borrowed(together, [selection.arms[1], selection.arms[0]], BLEU) == [bleus(selection.arms[2])]
 
 
+def test_of_arms_that_share_runs_one_lends(selection):
+    """As of arms that differ by decoding: as two they would pass for other runs."""
+    greedy = [
+        replace(run, evaluation=run.evaluation.model_copy(update={"evaluation_id": "greedy"}))
+        for run in selection.arms[2].runs
+    ]
+    both = replace(selection, arms=[*selection.arms, replace(selection.arms[2], name="greedy", runs=greedy)])
+    assert len(both.rows) == len(selection.rows) + 1
+    assert borrowed(both, selection.arms[:2], BLEU) == borrowed(selection, selection.arms[:2], BLEU)
+
+
 def test_an_arm_that_scatters_wildly_is_named_and_lends_nothing(selection):
     _, lower, higher, _ = selection.arms
     wild = [31.0, 12.0, 30.8, 41.0, 22.0]

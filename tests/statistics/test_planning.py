@@ -1,5 +1,7 @@
 """The seeds that a claim needs are the fewest that have the power, whatever it expects."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from scipy import stats
 
 from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import MOST_SEEDS, POWERS, Layout, sd_range, seeds_for, two_sided_power
+from ablab.statistics.power import MOST_SEEDS, POWERS, Layout, sd_range, seeds_for, seen, two_sided_power
 from ablab.statistics.student import upper_tail
 from benchmarks.calibration.worlds import borrowing
 
@@ -114,7 +116,32 @@ def test_a_claim_whose_arms_share_their_runs_is_planned_by_the_arms_that_were_te
     found = moderated_contrast([arm, baseline], [1.0, -1.0], [other])
     planned = Layout.of([0.5, -0.5, 0.5, -0.5], found)
     assert planned == Layout.of([1.0, -1.0], found)
-    assert planned.seen(found.standard_error, 4) > found.standard_error
+    assert seen([0.5, -0.5, 0.5, -0.5], found, found.standard_error, 4) > found.standard_error
+
+
+@pytest.mark.parametrize(("others", "count"), [(1, 10), (2, 10), (1, 2), (3, 4)])
+def test_what_is_seen_counts_the_seeds_of_the_lenders(others, count):
+    """They may have more seeds than the compared arms, or fewer."""
+    rng = np.random.default_rng([others, count])
+    arms, lenders = rng.normal(size=(4000, 2, 3)), rng.normal(size=(4000, others, count))
+    found = moderated_contrast(list(arms[0]), [1.0, -1.0], list(lenders[0]))
+    true = replace(Layout.of([1.0, -1.0], found), variances=(), rest=1.0, spare=found.spare).detectable(1.0, 3)
+    p = [
+        moderated_contrast([one[0] + true, one[1]], [1.0, -1.0], list(lent)).p
+        for one, lent in zip(arms, lenders, strict=True)
+    ]
+    assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.8, abs=0.027)
+
+
+def test_two_seeds_and_many_lenders_leave_a_half_of_a_degree_of_freedom():
+    """Arms unlike the lenders would have none, and no interval."""
+    rng = np.random.default_rng(4)
+    others = [0.01 * rng.normal(size=2) for _ in range(8)]
+    found = moderated_contrast([[1.0, 1.5], [0.0, 0.3]], [1.0, -1.0], others)
+    assert 0.5 <= found.df <= 1
+    assert np.isfinite([found.at(0.95).low, found.p, seen([1.0, -1.0], found, found.standard_error, 2)]).all()
+    tied = moderated_contrast([[1.0, 1.0], [0.0, 0.5]], [1.0, -1.0], others)
+    assert np.isfinite([tied.at(0.95).low, tied.p, seen([1.0, -1.0], tied, tied.standard_error, 2)]).all()
 
 
 def test_the_range_of_a_standard_deviation_covers_it_as_often_as_it_says():

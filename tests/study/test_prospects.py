@@ -98,6 +98,22 @@ def test_what_a_contrast_would_see_grows_with_its_arms(tmp_path, claim, factor, 
     assert f"5 seeds see a difference of {seen:.3g} BLEU" in said
 
 
+def test_arms_that_share_runs_are_planned_as_they_are_tested(tmp_path, monkeypatch):
+    """Four arms of two ways of decoding are two arms of their runs; beside two of them, nobody lends."""
+    monkeypatch.setattr(
+        "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}
+    )
+    path = tmp_path / "decoded.yaml"
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "layerdrop: [0, 0.1, 0.2, 0.5]", "norm: [pre, post]\n  decoding: [beam, greedy]"
+    )
+    claims = "{effect: norm=post, expect: greater}", '{arm: "norm=post,decoding=beam", expect: greater}'
+    path.write_text(text[: text.index("claims:")] + "claims:\n" + "".join(f"  - {one}\n" for one in claims))
+    seen = Layout((1.0, -1.0), 0).detectable(0.5, 5, 0.025)
+    for said, _ in words_of((f"experiment={path}", f"outputs={tmp_path}")):
+        assert f"5 seeds see a difference of {seen:.3g} BLEU" in said
+
+
 def test_not_worse_is_promised_for_what_does_not_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "ablab.judge.prospects.known_noise", lambda study, metrics: {"test_bleu": Noise(0.5, 12, "runs")}

@@ -20,8 +20,8 @@ EDGES = [
     Fault(
         "edge of planning: each other arm lends a degree of freedom for each seed",
         "statistics/power.py",
-        "estimated(own, rest, prior(others * degrees), shares, seeds)",
-        "estimated(own, rest, prior(others * seeds), shares, seeds)",
+        "spare = (layout.others or 0) * degrees if",
+        "spare = (layout.others or 0) * seeds if",
         ("statistics/test_planning.py",),
     ),
     Fault(

@@ -146,7 +146,7 @@ STATISTICS = [
     Fault(
         "moderated t: degrees of freedom of the pair alone",
         "statistics/moderated.py",
-        "(parts**2 / (degrees + borrowed(own, rest, weight))).sum(axis=-1)",
+        "(parts**2 / (degrees + lent)).sum(axis=-1)",
         "(parts**2 / degrees).sum(axis=-1)",
         MODERATED,
     ),
@@ -174,7 +174,7 @@ STATISTICS = [
     Fault(
         "moderated t: compared arms lend each other their scatter",
         "statistics/moderated.py",
-        "rest = float(degrees @ lenders / degrees.sum()) if lending else 0.0",
+        "rest = float(degrees @ lenders / spare) if lending else 0.0",
         "rest = float(np.mean([*scores.var(axis=1, ddof=1), *lenders]))",
         MODERATED,
     ),

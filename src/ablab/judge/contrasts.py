@@ -1,6 +1,6 @@
 """Main effects, interactions and other contrasts: the evidence for claims about several arms."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -73,6 +73,19 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
     return found
 
 
+def sharing(runs: Sequence[Collection[str]]) -> list[list[int]]:
+    """Return the places of arms in groups that share runs. runs: of each arm."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, own in enumerate(runs):
+        shared = next((group for group in groups if not group[0].isdisjoint(own)), None)
+        if shared is None:
+            groups.append((set(own), [place]))
+        else:
+            shared[0].update(own)
+            shared[1].append(place)
+    return [places for _, places in groups]
+
+
 def independent(
     arms: Sequence[ArmRuns], weights: Sequence[float], scores: Sequence[Sequence[float]]
 ) -> tuple[list[float], list[list[float]]]:
@@ -82,16 +95,8 @@ def independent(
     One whose weights and scores cancel is left out, and so all may be. Where the weights alone do, what is left has
     another noise than a run, and the arms stay as they are: their difference then seems less certain than it is.
     """
-    groups: list[tuple[set[str], list[int]]] = []
-    for place, arm in enumerate(arms):
-        shared = next((group for group in groups if group[0] & arm.folders), None)
-        if shared is None:
-            groups.append((set(arm.folders), [place]))
-        else:
-            shared[0].update(arm.folders)
-            shared[1].append(place)
     found: list[tuple[float, list[float]]] = []
-    for _, places in groups:
+    for places in sharing([arm.folders for arm in arms]):
         own, whole = np.array([weights[place] for place in places]), np.array([scores[place] for place in places])
         summed, total = without_rounding(own @ whole, whole), float(own.sum())
         if abs(total) > ROUNDING:

@@ -15,7 +15,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import Shares
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.moderated import Moderated
-from ablab.statistics.power import Layout
+from ablab.statistics.power import seen
 from ablab.statistics.resampling import ResampledScores, Resamples, Swaps, crossed
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import Failures
@@ -124,8 +124,9 @@ def _over_seeds(selection: SelectedArms, arms: Sequence[ArmRuns], differences: S
     except NotTestable as reason:
         return {"refused": str(reason)}
     decisive = found.decisive
-    layout = Layout.of((1.0, -1.0), decisive if isinstance(decisive, Moderated) else None)
-    return {**found.figures, "detectable": layout.seen(decisive.standard_error, decisive.n)}
+    moderated = decisive if isinstance(decisive, Moderated) else None
+    detectable = seen((1.0, -1.0), moderated, decisive.standard_error, decisive.n)
+    return {**found.figures, "detectable": detectable}
 
 
 def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: SelectedArms) -> DifferenceLine:

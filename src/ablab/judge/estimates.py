@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ablab.judge.contrasts import arms_of, evidence_of, independent, shared_scores
+from ablab.judge.contrasts import arms_of, evidence_of, independent, shared_scores, sharing
 from ablab.judge.evidence import Evidence, are_comparable, by_scale
 from ablab.judge.lines import OtherTest, Sign, Span
 from ablab.judge.metrics import Measure
@@ -117,7 +117,7 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
     """Return the other arms from whose scatter a comparison of these may borrow.
 
     Arms that fail scatter for reasons of their own; arms scored otherwise, or of another level of `within`, such as a
-    language, on another scale.
+    language, on another scale. Of arms that share runs, as those that differ by decoding do, one lends its scatter.
     """
     own = frozenset[str]().union(*(arm.folders for arm in arms))
     found = []
@@ -129,7 +129,7 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
             continue
         if len(_values(other, measure)) == len(other.finished):
             found.append(other)
-    return found
+    return [found[places[0]] for places in sharing([other.folders for other in found])]
 
 
 def level_of(selection: SelectedArms, arm: ArmRuns) -> str | None:

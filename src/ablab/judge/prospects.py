@@ -1,5 +1,6 @@
 """What seeds can tell about claims: those of a study before they are trained, and those of a new one."""
 
+import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ablab.fields import flatten
+from ablab.judge.contrasts import ROUNDING, sharing
 from ablab.judge.lines import Advice
 from ablab.judge.registration import Registered
 from ablab.judge.selection import SelectedArms
@@ -18,7 +20,7 @@ from ablab.statistics.convergence import TWO_VALIDATIONS, validations_at_the_end
 from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, compare_shares
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.paired import MINIMUM_SEEDS
-from ablab.statistics.power import MOST_SEEDS, POWER, Layout, sd_range, seeds_for
+from ablab.statistics.power import MOST_SEEDS, POWER, Layout, sd_range, seeds_for, seen
 from ablab.statistics.verdict import Verdict
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
@@ -170,13 +172,15 @@ class Prospect:
 def prospects(study: Study) -> Iterator[Prospect]:
     """Yield a prospect for each claim: what its seeds would see, from the noise known so far.
 
-    Of a registered claim, these are the seeds of the registration: later ones decide only claims that came with them.
+    Of a registered claim, these are the seeds and arms of the registration: later ones decide only what came with them.
     """
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
     registered = Registered.of(study.folder) if study.looks is None else None
     first = study
-    if registered is not None and MINIMUM_SEEDS <= len(registered.seeds) < len(study.seeds):
-        first = replace(study, seeds=[seed for seed in study.seeds if seed in registered.seeds])
+    if registered is not None:
+        few = MINIMUM_SEEDS <= len(registered.seeds) < len(study.seeds)
+        seeds = [seed for seed in study.seeds if seed in registered.seeds] if few else study.seeds
+        first = replace(study, seeds=seeds, arms=[arm for arm in study.arms if registered.has(arm.name)])
     for claim in study.claims:
         decides = first if registered is not None and registered.asks(claim) else study
         if (reason := _off_scale(decides, claim) or _few_validations(decides, claim)) is not None:
@@ -292,8 +296,17 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
 
 
 def _layout(study: Study, claim: Settled) -> Layout:
-    weights = tuple(claim.weights.values())
-    return Layout(weights, max(0, len(_of_levels(study, claim)) - len(weights)) if _borrows(study) else None)
+    """Return the layout of a claim as it will be tested: of arms that share runs, one is compared, and one lends."""
+    compared = [_runs(study, arm) for arm in claim.weights]
+    own, weights = set().union(*compared), list(claim.weights.values())
+    groups = [[weights[place] for place in places] for places in sharing(compared)]
+    merged = [[total] if abs(total := sum(group)) > ROUNDING else group for group in groups]
+    others = [runs for row in _of_levels(study, claim) if (runs := _runs(study, row)).isdisjoint(own)]
+    return Layout(tuple(itertools.chain(*merged)), len(sharing(others)) if _borrows(study) else None)
+
+
+def _runs(study: Study, arm: str) -> frozenset[str]:
+    return frozenset(cell.planned.run_id for cell in study.cells_of(arm))
 
 
 def _of_levels(study: Study, claim: Settled) -> list[str]:
@@ -314,7 +327,7 @@ def detectable(claim: Settled, verdict: Verdict, found: Moderated | None) -> flo
     """Return the true difference that so many seeds, with this noise, find with 80 % power at the claim's level."""
     if verdict.standard_error is None or verdict.local is None:
         return None
-    return Layout.of(claim.weights.values(), found).seen(verdict.standard_error, verdict.n, verdict.local)
+    return seen(claim.weights.values(), found, verdict.standard_error, verdict.n, verdict.local)
 
 
 def advice(selection: SelectedArms, claim: Settled, verdict: Verdict, found: Moderated | None) -> Advice | None:

@@ -165,6 +165,7 @@ def _beside(line: ClaimLine) -> Iterator[str]:
 CONDITIONS = {
     "wide": "the scores of {arm} scatter {figure:.1f} times as much as those of the other arms (by their median "
     "variance, corrected for few seeds)",
+    "quiet": "the scores of {arm} scatter {figure:.2f} times as much as those of the other arms",  # of older reports
     "groups": "scores within arms fall into two groups; the error rate is that of noise near normal",
     "order": "scores follow those of the seed before; the error rate is that of independent seeds",
     "opposed": "runs with the same seed vary in opposite directions (correlation {figure:.2f}), and the moderated t "

@@ -39,9 +39,8 @@ shows what these four numbers give.
 class Moderated:
     """Arm less baseline, or another contrast of arms. `df`: Welch and Satterthwaite's degrees of freedom.
 
-    `p`: two-sided, uncorrected. `weight`: of the lenders' variance, `prior`; without one this is Welch's test.
-    `shares`: weights of the arms; `variances`: theirs, moderated; `rest`: that of the lenders, which are so many other
-    arms, the wild ones left out.
+    `p`: two-sided, uncorrected. `shares`: weights of the arms; `variances`: theirs, moderated; `rest`: that of the
+    lenders, which are so many other arms, the wild ones left out, with so many `spare` degrees of freedom together.
     """
 
     n: int
@@ -49,15 +48,15 @@ class Moderated:
     standard_error: float
     df: float
     p: float
-    weight: float = PRIOR
     shares: Sequence[float] = ()
     variances: Sequence[float] = ()
     rest: float = 0.0
     lenders: int = 0
+    spare: float = 0.0
 
     @property
     def method(self) -> str:
-        name = "moderated" if self.weight else "Welch's"
+        name = "moderated" if self.lenders else "Welch's"
         return f"{name} t, {self.df:.1f} degrees of freedom"
 
     def at(self, level: float) -> Interval:
@@ -97,9 +96,9 @@ def moderated_contrast(
     lending = list(compress(lending, ~(ratios([*values, *lending])[len(values) :] > WILD)))
     degrees = np.array([scores.size - 1.0 for scores in lending])
     lenders = np.array([scores.var(ddof=1) for scores in lending])
-    weight = prior(float(degrees.sum()))
-    rest = float(degrees @ lenders / degrees.sum()) if lending else 0.0
-    found = estimated(scores.var(axis=1, ddof=1), rest, weight, shares, paired.n)
+    spare = float(degrees.sum())
+    rest = float(degrees @ lenders / spare) if lending else 0.0
+    found = estimated(scores.var(axis=1, ddof=1), rest, prior(spare), shares, paired.n)
     error, df = float(found.error), float(found.df)
     return Moderated(
         n=paired.n,
@@ -107,11 +106,11 @@ def moderated_contrast(
         standard_error=error,
         df=df,
         p=float(student.two_sided(paired.difference / error, df)),
-        weight=weight,
         shares=shares.tolist(),
         variances=found.variances.tolist(),
         rest=rest,
         lenders=len(lending),
+        spare=spare,
     )
 
 
@@ -127,12 +126,14 @@ def estimated(own: Floats, rest: Floats | float, weight: Floats | float, shares:
     """Return what the test estimates of the noise of many studies, or of one.
 
     own: variances of the compared arms, [..., arms]; rest, weight: of the lenders, [..., 1] or one number; shares:
-    weights of the arms in what is estimated.
+    weights of the arms in what is estimated. An arm keeps at least half of its own degrees of freedom: of two seeds,
+    none would be left.
     """
     degrees = seeds - 1
     variances = np.maximum(own, (degrees * own + weight * rest) / (degrees + weight))
     parts = shares**2 * variances / seeds
-    df = parts.sum(axis=-1) ** 2 / (parts**2 / (degrees + borrowed(own, rest, weight))).sum(axis=-1)
+    lent = np.maximum(borrowed(own, rest, weight), -degrees / 2)
+    df = parts.sum(axis=-1) ** 2 / (parts**2 / (degrees + lent)).sum(axis=-1)
     return Estimated(variances, parts.sum(axis=-1) ** 0.5, df)
 
 

@@ -1,7 +1,7 @@
 """Power of t tests: the chance that they find a difference, which one they could find, and with how many seeds."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -109,13 +109,15 @@ class Layout:
     """What decides the power of a claim: the weights of its arms, and how many other arms lend it their noise.
 
     `others`: None if it borrows from none, and is judged by its pairs. `variances`: of its arms, and `rest`, of the
-    others, of which only the ratios count; by default, all scatter alike.
+    others, of which only the ratios count; by default, all scatter alike. `spare`: degrees of freedom of the others
+    together, where they have other seeds than its arms.
     """
 
     weights: tuple[float, ...]
     others: int | None
     variances: tuple[float, ...] = ()
     rest: float = 1.0
+    spare: float | None = None
 
     @classmethod
     def of(cls, weights: Iterable[float], found: Moderated | None) -> "Layout":
@@ -142,10 +144,6 @@ class Layout:
             return detectable_difference(error, seeds - 1, power, alpha)
         return error * _least(lambda shift: self._power("greater", shift, seeds, alpha), power)
 
-    def seen(self, standard_error: float, seeds: int, alpha: float = 0.05) -> float:
-        """Return what so many seeds detect with a power of 80 %, by the noise that gave this standard error."""
-        return self.detectable(self.sd(standard_error, seeds), seeds, alpha)
-
     def error(self, sd: float, seeds: int) -> float:
         """Return the true standard error of what is estimated."""
         return float(sd * (self._parts.sum() / seeds) ** 0.5)
@@ -166,32 +164,56 @@ class Layout:
         The estimate and its standard error are independent where noise is normal: the mean, over what the test may
         estimate of the noise, of the chance that the estimate is far enough, or for `equal` close enough.
         """
-        from scipy.special import ndtr, stdtrit
+        from scipy.special import ndtr
 
-        errors, df = _estimates(self, seeds)
-        room = shift - stdtrit(df, 1 - (alpha / 2 if POWERS[expect] is two_sided_power else alpha)) * errors
+        room = shift - _reach(self, seeds, alpha / 2 if POWERS[expect] is two_sided_power else alpha)
         if POWERS[expect] is equivalence_power:
             return float((2 * ndtr(np.maximum(room, 0.0)) - 1).mean())
         far = ndtr(room - 2 * shift) if POWERS[expect] is two_sided_power else 0.0
         return float((ndtr(room) + far).mean())
 
 
+def seen(
+    weights: Iterable[float], found: Moderated | None, standard_error: float, seeds: int, alpha: float = 0.05
+) -> float:
+    """Return the true difference that the seeds of a comparison detect with a power of 80 %, by the noise it has.
+
+    `found`: None where its pairs decide. The lenders have the seeds that they have.
+    """
+    layout = Layout.of(weights, found)
+    if found is not None:
+        layout = replace(layout, spare=found.spare)
+    return layout.detectable(layout.sd(standard_error, seeds), seeds, alpha)
+
+
 @lru_cache(maxsize=256)
-def _estimates(layout: Layout, seeds: int) -> tuple[Floats, Floats]:
-    """Return what the moderated test may estimate, [DRAWS] equally likely: standard errors, in true ones, and df."""
-    from scipy.special import chdtri
+def _reach(layout: Layout, seeds: int, tail: float) -> Floats:
+    """Return how far from 0 an estimate must be, in true standard errors, by what is estimated of the noise, [DRAWS].
+
+    All draws are equally likely. `tail`: probability beyond the critical value.
+    """
+    from scipy.special import chdtri, stdtrit
+
+    arms, degrees = len(layout.weights), seeds - 1
+    spare = (layout.others or 0) * degrees if layout.spare is None else layout.spare
+    variances, shares, draws = (
+        np.asarray(layout.variances or np.ones(arms)),
+        np.asarray(layout.weights),
+        _draws(arms + 1),
+    )
+    own = variances * chdtri(degrees, draws[:, :arms]) / degrees
+    rest = layout.rest * chdtri(spare, draws[:, arms:]) / spare if spare else 0.0
+    found = estimated(own, rest, prior(spare), shares, seeds)
+    true = (np.square(shares) @ variances / seeds) ** 0.5
+    return np.asarray(stdtrit(found.df, 1 - tail) * found.error / true)
+
+
+@cache
+def _draws(dimensions: int) -> Floats:
+    """Return points that fill the cube evenly: with so many independent ones, powers would be off by 0.01."""
     from scipy.stats import qmc
 
-    arms, others, degrees = len(layout.weights), layout.others or 0, seeds - 1
-    # Points that fill the cube evenly: with so many independent ones, powers would be off by 0.01.
-    draws = qmc.Sobol(arms + 1, seed=np.random.default_rng(SEED)).random(DRAWS)
-    own = np.asarray(layout.variances or np.ones(arms)) * chdtri(degrees, draws[:, :arms]) / degrees
-    lent = max(1, others * degrees)
-    rest = layout.rest * chdtri(lent, draws[:, arms:]) / lent if others else 0.0
-    shares = np.asarray(layout.weights)
-    found = estimated(own, rest, prior(others * degrees), shares, seeds)
-    true = np.square(shares) @ np.asarray(layout.variances or np.ones(arms)) / seeds
-    return found.error / true**0.5, found.df
+    return np.asarray(qmc.Sobol(dimensions, seed=np.random.default_rng(SEED)).random(DRAWS))
 
 
 def seeds_for(
