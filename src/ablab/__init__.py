@@ -13,6 +13,11 @@ __all__ = ["Error", "__version__", "judge", "open"]
 sys.meta_path.insert(0, Finder())  # first: the path of a package would find a second copy of its modules
 
 
+def __dir__() -> list[str]:
+    """Return the names that are imported on demand, too, which completion asks for."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Return `open` or `Error` of `ablab.api`, or `judge`, which are imported only when one of them is asked for."""
     if name == "judge":

@@ -20,8 +20,8 @@ RUNS = [
 
 
 def judged(frame=RUNS, **more):
-    asked = {"arm": "norm", "metric": "bleu_of_mine", "better": "higher", "margin": 0.5}
-    return ablab.judge(frame, **{**asked, **more})
+    asked = {"arm": "norm", "metric": "bleu_of_mine", "better": "higher"}
+    return ablab.judge(frame, **{**asked, **({} if "claims" in more else {"margin": 0.5}), **more})
 
 
 def test_each_arm_is_judged_against_the_first():
@@ -38,6 +38,9 @@ def test_frames_and_lists_are_judged_alike():
     shown = judged(frame).to_rows().to_pandas()
     assert list(shown["arm"]) == ["norm=pre", "norm=scale"]
     assert (shown["low"] < shown["difference"]).all()
+    assert sorted(shown["level"]) == pytest.approx([0.95, 0.975])
+    assert shown["exploratory"].str.contains("its claims were not registered").all()
+    assert shown.attrs["notes"] == list(judged(frame).document.notes)
 
 
 def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):
@@ -83,6 +86,35 @@ def test_no_arms_are_guessed_from_numbers_that_may_be_scores():
 def test_the_page_is_written(tmp_path):
     path = judged().page(tmp_path / "norms.html")
     assert "norm=pre" in path.read_text()
+    with pytest.raises(UserError, match="is a folder; allowed: the name of a file"):
+        judged().page(tmp_path)
+
+
+def test_a_metric_that_nobody_asks_about_needs_no_direction():
+    """It is left out, and said to be; one that a claim is about is refused."""
+    long = [
+        {"arm": run["norm"], "seed": run["seed"], "metric": metric, "value": run["bleu_of_mine"]}
+        for run in RUNS
+        for metric in ("bleu_of_mine", "val_loss")
+    ]
+    found = ablab.judge(long, "bleu_of_mine", better="higher")
+    assert [one.outcome for one in found.verdicts] == ["supported", "supported"]
+    (note,) = [note for note in found.document.notes if "val_loss" in note]
+    assert note.startswith("val_loss is left out: better: missing, and by its name val_loss may be better when lower")
+    about_it = [{"arm": "pre", "metric": "val_loss", "expect": "less"}]
+    with pytest.raises(UserError, match="better: missing, and by its name val_loss"):
+        ablab.judge(long, "bleu_of_mine", better="higher", claims=about_it)
+
+
+def test_a_file_of_claims_beside_a_table_is_read_as_the_report_reads_it(tmp_path):
+    table = tmp_path / "runs.csv"
+    pd.DataFrame(RUNS).to_csv(table, index=False)
+    said = "{arm: [norm], metric: bleu_of_mine, better: lower, baseline: norm=scale,"
+    (tmp_path / "runs.yaml").write_text(f"{said} claims: [{{arm: norm=pre, expect: less}}]}}")
+    (only,) = ablab.judge(table).verdicts
+    assert (only.arm, only.baseline, only.higher_is_better) == ("norm=pre", "norm=scale", False)
+    with pytest.raises(UserError, match=r"metric: not beside claims=.*runs\.yaml; allowed: in that file"):
+        ablab.judge(table, "bleu_of_mine")
 
 
 def test_claims_can_be_said():
@@ -110,6 +142,9 @@ def test_null_frames_are_seldom_supported():
         ({"metric": None, "arm": None}, "better=higher: of which metric is not said"),
         ({"baseline": "norm=none"}, "baseline=norm=none: no such arm"),
         ({"claims": [{"arm": "norm=pre", "expect": "bigger"}]}, "expect"),
+        ({"claims": [{"arm": "norm=pre", "expect": "less"}], "margin": 1}, "margin: not beside claims; allowed: in"),
+        ({"where": "study=lr"}, "where=study=lr: allowed: a mapping"),
+        ({"outputs": None}, "outputs=None: allowed: a folder"),
         ({"frame": [1, 2]}, "list; allowed: a frame of pandas or polars, or a list of dicts"),
         ({"frame": [{**RUNS[0], "seed": 1.5}]}, "seed=1.5: allowed: whole numbers"),
         ({"frame": [{**RUNS[0], "bleu_of_mine": None}]}, "value=None: allowed: a number"),
@@ -135,7 +170,11 @@ def test_seeds_that_pandas_writes_with_points_are_whole_numbers(tmp_path):
     frame = pd.DataFrame(RUNS).astype({"seed": float})
     frame.to_csv(tmp_path / "runs.csv", index=False)
     assert "1.0" in (tmp_path / "runs.csv").read_text()
-    assert list(judged(tmp_path / "runs.csv").to_rows()) == list(judged(frame).to_rows()) == list(judged().to_rows())
+    of_file, of_frame, of_list = (
+        [(row["outcome"], row["p"], row["low"]) for row in judged(one).to_rows()]
+        for one in (tmp_path / "runs.csv", frame, RUNS)
+    )
+    assert of_file == of_frame == of_list
 
 
 def test_a_half_seed_is_refused(tmp_path):

@@ -207,6 +207,16 @@ def test_an_archive_with_weights_has_them_verified(run, tmp_path, capsys):
     assert said_of(capsys, f"archive={path}")[0] == 0
 
 
+def test_an_archive_of_a_store_that_lacks_runs_says_so(run, tmp_path, capsys):
+    words = (f"runs={run.path}", f"outputs={run.outputs}", f"to={tmp_path / 'lacking.zip'}")
+    with open(run.outputs / "register.jsonl", "a") as register:
+        register.write("no line of a register\n")
+    assert main(["pack", *words]) == 0
+    out = capsys.readouterr().out
+    assert "The store lacks what it should have (1 fault above), and so does this" in out
+    assert f"ablab verify archive={tmp_path / 'lacking.zip'}" in out
+
+
 def test_an_archive_without_text_shows_no_sentence_and_has_the_rest_verified(run, tmp_path, capsys):
     lines = {line for path in run.outputs.glob("corpora/*/*.txt") for line in read_lines(path)}
     lines |= {line for path in run.path.glob("evaluations/*.txt") for line in read_lines(path)}

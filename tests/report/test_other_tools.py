@@ -267,7 +267,7 @@ def test_events_beside_the_folders_of_runs_hide_none_of_these(tmp_path, stray):
     found = tool_runs(str(tmp_path / "runs"))
     assert sorted(Path(run.where).relative_to(tmp_path / "runs").as_posix() for run in found) == sorted(folders)
     if stray:
-        with pytest.raises(UserError, match="linear: seed=nothing"):
+        with pytest.raises(UserError, match="linear: has no seed; allowed: a seed of each run, or where: "):
             results_in(str(tmp_path / "runs"), TableExperiment(metric="val/loss", better="lower"))
 
 

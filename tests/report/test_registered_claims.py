@@ -232,6 +232,24 @@ def test_a_frame_is_judged_by_registered_claims(place, capsys):
         ablab.judge(rows, claims="none.yaml")
 
 
+def test_of_a_frame_nobody_can_tell_that_it_is_the_registered_table(place, capsys):
+    registered(capsys, "claims.yaml", "table=results.csv")
+    rows = [dict(zip(("arm", "seed", "metric", "value"), row.split(","), strict=True)) for row in ROWS]
+    (only,) = ablab.judge(rows, claims="claims.yaml").verdicts
+    assert "nobody can tell that a data frame is that table" in only.exploratory
+
+
+def test_a_registered_arm_that_the_table_lacks_says_where_it_is_named(place, capsys):
+    (place / "claims.yaml").write_text(CLAIMS.replace("arm: b", "arm: bb"))
+    registered(capsys, "claims.yaml", "table=results.csv")
+    (place / "claims.yaml").write_text(CLAIMS)
+    write(place)
+    code, _, err = typed("table=results.csv", "claims=claims.yaml")
+    assert code == 2
+    assert "as registered on 20" in err
+    assert "ablab register, typed again, registers the file as it is now" in err
+
+
 REFUSED = {
     "no file": (["none.yaml"], None, "claims=none.yaml: no such file"),
     "no name": ([], None, "no name of a file of claims"),

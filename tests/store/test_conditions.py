@@ -32,7 +32,13 @@ def test_which_runs_meet_conditions(text, met):
     assert meeting(RUNS, text) == met
 
 
-@pytest.mark.parametrize("text", ["norm", "=pre", "test_bleu>much", "<3", "size<1MB"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("norm", "=pre", "test_bleu>much", "<3", "size<1MB", "state!=finised", "state=finished,over"),
+        *("ended<2026-13", "ended=2026-02-31", "ended!=2026-13-45"),
+    ],
+)
 def test_what_is_no_condition_is_refused(text):
     with pytest.raises(UserError, match="allowed: "):
         conditions(text)

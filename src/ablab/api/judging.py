@@ -37,14 +37,18 @@ class JudgedFrame:
         return self.document.claims
 
     def to_rows(self) -> Rows:
-        """Return a row for each claim, which `to_pandas()` makes a frame of."""
+        """Return a row for each claim, which `to_pandas()` makes a frame of, with the notes on all in its `attrs`.
+
+        `level`: of the interval, from `low` to `high`; `exploratory`: why the claim is, or None.
+        """
         kept = ("arm", "baseline", "metric", "expect", "margin", "outcome", "difference", "p", "corrected", "n")
         rows = []
         for claim in self.verdicts:
             span = claim.interval
-            ends = {"low": span and span.low, "high": span and span.high}
-            rows.append({**{name: getattr(claim, name) for name in kept}, **ends, "words": claim.words})
-        return Rows(rows)
+            ends = {"low": span and span.low, "high": span and span.high, "level": span and span.level}
+            said = {"exploratory": claim.exploratory, "words": claim.words}
+            rows.append({**{name: getattr(claim, name) for name in kept}, **ends, **said})
+        return Rows(rows, self.document.notes)
 
     @cached_property
     def text(self) -> str:
@@ -55,6 +59,8 @@ class JudgedFrame:
 
     def page(self, path: str | Path = "report.html") -> Path:
         """Write the report as one HTML page, and return its path."""
+        if Path(path).is_dir():
+            raise UserError(f"page: {path} is a folder; allowed: the name of a file")
         write_text(Path(path), page(named(self.document)))
         return Path(path)
 
@@ -89,19 +95,28 @@ def judge_frame(
     of one run alone, or hold broken numbers, which may be scores; a note says which were taken. Or a row is a score, in
     the columns arm, seed, metric and value. `better`: which values are. `claims`: as in an experiment file; None: every
     arm is better than the baseline, by at least `margin` if that is given. Such claims are exploratory: nobody knows
-    what was seen before they were made. The path of a file of claims stands for all other arguments; `ablab register`
-    may have entered it in the register of `outputs`. `at`, `where`: of runs of another tool, which value counts, and
+    what was seen before they were made. The path of a file of claims stands for all other arguments, as the file does
+    that lies beside a table, results.yaml beside results.csv; `ablab register` may have entered it in the register of
+    `outputs`. `at`, `where`: of runs of another tool, which value counts, and
     the words that runs must have.
 
     Raises UserError for a frame or a claim that cannot be judged.
     """
+    if where is not None and not isinstance(where, Mapping):
+        raise UserError(f"judge: where={where}: allowed: a mapping, such as {{'study': 'lr'}}")
+    if not isinstance(outputs, str | Path):
+        raise UserError(f"judge: outputs={outputs}: allowed: a folder")
     said = _said(metric, arm, seed, better, baseline, within, error, question, at, where)
+    if claims is None and isinstance(frame, str | Path) and (beside := Path(frame).with_suffix(".yaml")).is_file():
+        claims = beside  # as `report table=` reads it
     if isinstance(claims, str | Path):
-        if others := [key for key in (*said, *["margin"] * bool(margin)) if key != "question"]:
+        if others := [*said, *["margin"] * bool(margin)]:
             raise UserError(f"judge: {others[0]}: not beside claims={claims}; allowed: in that file")
         return _judged(of_frame(frame, read_claims(Path(claims)), Path(outputs), Path(claims)))
     if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
         raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
+    if claims is not None and margin:
+        raise UserError("judge: margin: not beside claims; allowed: in each of them")
     try:
         asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in claims or ()]})
         selection = of_frame(frame, asked, Path(outputs))

@@ -194,6 +194,8 @@ class Run:
         the scores on validation (valid_loss in nats per token) and on the test set, sentences_per_second, and
         speed_ratio to the full model.
         """
+        if what not in ("layers", "heads"):
+            raise UserError(f"curve: {what!r}: allowed: layers, heads")
         found = [curve for curve in self.curves if curve.of_heads == (what == "heads")]
         rows = []
         for point in found[-1].points if found else ():

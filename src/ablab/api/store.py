@@ -85,6 +85,8 @@ class Store:
         Damaged runs are among all; of their values conditions know only the state. Error for what is no condition, and
         for a key that no run has.
         """
+        if not isinstance(where, str):
+            raise UserError(f"runs: where={where!r}: allowed: text, such as 'model=tiny seed=1'")
         conditions(where)
         arms = self.arms()
         index = index_of(self.path)

@@ -248,7 +248,7 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
         raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
     if options.format == "json":
         raise UserError("by=arm: not with format=json, whose runs have their study and arm; allowed: text, csv")
-    if not found:
+    if not found and options.format != "csv":
         Console().say("no runs")
         return DONE
     arms: dict[tuple[str, str], list[Run]] = {}

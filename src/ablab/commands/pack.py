@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import PackOptions
-from ablab.commands.verification import ended_of
+from ablab.commands.verification import ended_of, faults_of
 from ablab.errors import DONE, UserError
+from ablab.judge.flaws import checked
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_study import of_study
 from ablab.store.pack import Contents, has_no_texts
@@ -59,7 +60,9 @@ def pack(arguments: Sequence[str]) -> int:
     size = path.stat().st_size
     held = f"{how_many(len(index.runs), 'run')}, {how_many(len(index.files), 'file')}"
     console.say(f"{held}, {size / 1e6:.1f} MB, register {index.stamp}")
-    console.say(f"Anyone can check it: ablab verify archive={path.name}")
+    if faults := faults_of(checked(selection), console):
+        console.say(f"The store lacks what it should have ({how_many(len(faults), 'fault')} above), and so does this")
+    console.say(f"Anyone can check it: ablab verify archive={shlex.quote(str(path))}")
     if index.stamp is not None:
         for line_to_type in _ways_to_stamp(path, index.stamp):
             console.say(line_to_type)
@@ -77,7 +80,8 @@ def _ways_to_stamp(path: Path, stamp: str) -> Iterator[str]:
     send = f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{shlex.quote(str(request))}"
     yield f"  {send} {AUTHORITY} -o {shlex.quote(str(answer))}"
     yield f"  ots stamp {shlex.quote(str(line))}"
-    yield f"To check it later: ablab verify archive={path.name} stamp={stamp}, or stamp=<the .tsr or .ots>"
+    packed = shlex.quote(str(path))
+    yield f"To check it later: ablab verify archive={packed} stamp={stamp}, or stamp=<the .tsr or .ots>"
 
 
 AUTHORITY = "https://freetsa.org/tsr"

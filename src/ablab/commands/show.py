@@ -1,5 +1,6 @@
 """The `show` command: one run, what it is, has, and rests on."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,8 @@ def show(arguments: Sequence[str]) -> int:
     for key, value in _lines(told, run.measured):
         console.say(f"{key:<12}{value}".rstrip())
     if told.state in ("finished", "diverged"):
-        console.say(f"Next: {program('verify')} run={told.id}")
+        at = "" if options.outputs == "outputs" else f" outputs={shlex.quote(options.outputs)}"
+        console.say(f"Next: {program('verify')} run={told.id}{at}")
     console.say(f"Results: {told.folder}")
     return DONE
 

@@ -1,5 +1,6 @@
 """The `sync` command: send to W&B the events that it lacks, of each run and study of a store."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -71,7 +72,8 @@ def sync(arguments: Sequence[str]) -> int:
                 raise LostError(f"{problems[-1]}; typed again, the line goes on there")
             console.say(f"  {problem}")
     if options.dry_run and missing:
-        console.say("Next: ablab sync")
+        at = "" if str(outputs) == "outputs" else f" outputs={shlex.quote(str(outputs))}"
+        console.say(f"Next: ablab sync{at}")
     elif former := _of_earlier_versions(outputs):
         console.say(f"{former} sessions are of an earlier version: wandb sync {outputs}/runs/*/wandb/offline-run-*")
     if options.format == "json":

@@ -165,7 +165,11 @@ def fixed(
 ) -> Fixed:
     """Hold a file of claims and its table to what was registered. `claims`: those of the file, on this grid."""
     then = found.experiment
-    then_claimed = settled(then.claims, grid, then.metric or "")
+    try:
+        then_claimed = settled(then.claims, grid, then.metric or "")
+    except UserError as error:
+        again = "ablab register, typed again, registers the file as it is now"
+        raise UserError(f"as registered on {found.day}: {error}; {again}") from None
     registered = Registered(
         claims=then_claimed,
         # Whatever else the table came to have lends no noise: it may have been added once there were results.
@@ -207,6 +211,8 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
         table = Path(found.table or "").name
         yield f"{table} had {how_many(found.rows, 'row')} of results when the claims were registered on {found.day}"
     if place is None:
+        if found.table is not None:
+            yield f"the claims were registered for {found.table}; nobody can tell that a data frame is that table"
         return
     if found.table not in (None, place_from(place, judged.store)):
         yield f"the claims were registered for {found.table}, as seen from the store"

@@ -1,11 +1,12 @@
 """Select the runs of a table of results, with claims from a small experiment file beside it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ablab.errors import UserError, choices
+from ablab.judge.metrics import Measure
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
 from ablab.judge.results_table import CORPUS, SCORE, Results, results_of
@@ -156,7 +157,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)
-    measures = {name: measure_of(name, experiment.declared.get(name), results) for name in results.metrics}
+    measures, unsaid = _measures(experiment, results, {metric, *(claim.metric for claim in claims)})
     of_arms = [ArmRuns(arm.name, _runs(path, arm, results, experiment)) for arm in arms]
     unknown = f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"
     registrations = Registrations.of(judged.store) if file is not None else None
@@ -182,7 +183,7 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         registered=None if what is None else what.registered,
         outputs=judged.store,
         departed=None if what is None else what.departed,
-        notes=[*notes, *results.notes, *_left_out(results, experiment)],
+        notes=[*notes, *results.notes, *unsaid, *_left_out(results, experiment)],
         error=experiment.error,
         within=experiment.within,
         baselines=grid.baselines,
@@ -195,6 +196,21 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
         flaws=flaws,
         stamp=None if what is None or registrations is None else registrations.stamp,
     )
+
+
+def _measures(
+    experiment: TableExperiment, results: Results, asked: Collection[str]
+) -> tuple[dict[str, Measure], list[str]]:
+    """Return the measures of a table, and why others are left out: of those that nobody asks about."""
+    found, unsaid = dict[str, Measure](), []
+    for name in results.metrics:
+        try:
+            found[name] = measure_of(name, experiment.declared.get(name), results)
+        except UserError as reason:
+            if name in asked or name in experiment.declared:
+                raise
+            unsaid.append(f"{name} is left out: {reason}")
+    return found, unsaid
 
 
 def _check_metrics(asked: Sequence[str], results: Results) -> None:

@@ -100,13 +100,14 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
         raise UserError(f"{place}: has no runs; allowed: a run for each arm and seed")
     metrics = _metrics(place, runs, asked.metrics)
     seed = _seed_word(place, runs, asked.seed)
+    runs = _seeded(runs, seed, metrics)
     chosen, notes = arm_words(place, [run.words for run in runs], seed, asked.arm)
     arms = {id(run): named(_arm(run, chosen, bool(asked.arm)), "arm", run.where) for run in runs}
     scores: dict[str, dict[int, RunScores]] = {arm: {} for arm in arms.values()}
     counted: dict[Cell, ToolRun] = {}
     steps: dict[str, set[int]] = {}
     for run in sorted(runs, key=lambda run: not run.has_finished):  # what failed counts where nothing else finished
-        arm, number = arms[id(run)], seed_in(run.words.get(seed, "nothing"), run.where)
+        arm, number = arms[id(run)], seed_in(run.words[seed], run.where)
         if (other := counted.get((arm, number))) is not None:
             if not run.has_finished:
                 continue
@@ -140,6 +141,20 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
         notes=notes,
         began=min((run.began for run in counted.values() if run.began is not None), default=None),
     )
+
+
+def _seeded(runs: Sequence[ToolRun], seed: str, metrics: Sequence[str]) -> list[ToolRun]:
+    """Return the runs with a seed. One without, and without any of the metrics, is none, as one that compares others.
+
+    Raises UserError for one that has a metric.
+    """
+    for run in runs:
+        if seed not in run.words and not set(metrics).isdisjoint(run.metrics):
+            raise UserError(
+                f"{run.where}: has no {seed}; allowed: a seed of each run, or where: {{<word>: <level>}} in the file "
+                "of claims, which leaves the others out"
+            )
+    return [run for run in runs if seed in run.words]
 
 
 Cell = tuple[str, int]

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from difflib import get_close_matches
 from operator import ge, gt, le, lt
 from typing import Any
@@ -26,6 +27,9 @@ ID, NAME = "id", "name"
 """Keys of conditions on a run itself: its id, or how that begins; and its name, for which its arm's label may stand."""
 
 DAY = re.compile(r"\d{4}-\d\d(-\d\d)?")
+
+STATES = ("damaged", "diverged", "failed", "finished", "interrupted", "planned", "queued", "running", "trained")
+"""What conditions may say of the state of a run: a misspelt one after `!=` would be that of no run, and meet all."""
 
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"<=": le, ">=": ge, "<": lt, ">": gt}
 """Operators that compare numbers, and days."""
@@ -102,7 +106,7 @@ def near_miss(found: Sequence[Mapping[str, str]], text: str) -> str:
     for one in conditions(text):
         there = {value for values in found for value in one.of(values)}
         if one.operator == "=" and there and not any(map(one.holds, there)):
-            near = get_close_matches(one.value, there, n=1)
+            near = get_close_matches(one.value, {value[:10] for value in there} if one.key == ENDED else there, n=1)
             return f"; did you mean {one.key}={shlex.quote(near[0])}?" if near else ""
     return ""
 
@@ -137,15 +141,28 @@ def _condition(word: str) -> Condition:
         raise UserError(f"where={word}: allowed: key=value, or with !=, <, <=, > or >= in place of =")
     one = Condition(found[1], found[2], found[3])
     if one.key == ENDED:
-        if DAY.fullmatch(one.value) is None:
+        if DAY.fullmatch(one.value) is None or not _is_day(one.value):
             raise UserError(f"where={word}: allowed: a day or month, such as {ENDED}{one.operator}2026-11-25")
         return one
+    if one.key == "state" and one.operator not in COMPARED:
+        for state in one.value.split(","):
+            if state not in STATES:
+                raise UserError(f"where={word}: {choices(state, STATES)}")
     if one.key == ID and not all(one.value.split(",")):
         raise UserError(f"where={word}: allowed: how an id begins, such as id=r3f2; one that says nothing is all runs")
     if one.operator in COMPARED and _number(one.value) is None:
         of = " of megabytes" * (one.key == SIZE)
         raise UserError(f"where={word}: allowed: a number{of}, such as {one.key}{one.operator}100")
     return one
+
+
+def _is_day(text: str) -> bool:
+    """Return whether a calendar has this day, or month."""
+    try:
+        date.fromisoformat(text if len(text) > len("2026-11") else f"{text}-01")
+    except ValueError:
+        return False
+    return True
 
 
 def _same(there: str | None, wanted: str) -> bool:
