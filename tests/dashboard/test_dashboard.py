@@ -100,6 +100,27 @@ def test_a_depth_quality_curve_lies_over_its_own_axis(make, study):
     assert set(steps) == {"step"}
 
 
+def test_of_a_program_it_shows_the_scores_that_its_runs_tell(tmp_path, monkeypatch, capsys):
+    """And nothing of a training that is not ours, of which there would be no value."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.py").write_text(
+        "import json, sys\nout, seed, rate = sys.argv[1:]\n"
+        "json.dump({'scores': {'loss': float(rate) + int(seed)}}, open(out, 'w'))\n"
+    )
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "rate.yaml").write_text(
+        'command: [python, one.py, "{result}", "{seed}", "{rate}"]\ninputs: [one.py]\nquestion: Which rate?\n'
+        "scores: {loss: {better: lower}}\nfactors: {rate: [1, 2]}\nseeds: [1, 2]\n"
+    )
+    assert main(["train", "-m", "experiment=rate"]) == 0
+    assert main(["report", "experiment=rate"]) == 0
+    capsys.readouterr()
+    program = define(("experiment=rate",))
+    spec = as_sent(workspace(content_of(program, last_report(program)), "team"))
+    drawn = {metric for panel in panels_of(spec) for metric in panel["config"]["metrics"]}
+    assert drawn == {"valid/loss", "summary_metrics.selected/loss"}
+
+
 def test_ids_are_those_under_which_the_runs_are_sent(study):
     cards = [cards_of(cell.planned.folder.path)[-1] for cell in study.cells]
     assert [card.id_there for card in cards] == list(content_of(study, last_report(study)).runs)

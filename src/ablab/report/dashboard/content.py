@@ -36,7 +36,8 @@ class Content:
     """A study as its dashboard shows it. `entity`: None for the user's own; `runs`: ids in W&B.
 
     `arm`: the key in W&B's config that holds the arm of a run in this study. `primary`: title of the score by which
-    arms are compared. `tested`, `validated`: keys of test scores, and of curves of validation.
+    arms are compared. `tested`, `validated`: keys of final scores, and of curves of validation. `is_ours`: its runs
+    tell of their training as ablab's own trainer does, of loss, rates and speed.
     """
 
     study: str
@@ -49,6 +50,7 @@ class Content:
     validated: tuple[str, ...]
     depths: tuple[Depth, ...]
     document: Document
+    is_ours: bool
 
 
 def content_of(study: Study, document: Document) -> Content:
@@ -64,10 +66,12 @@ def content_of(study: Study, document: Document) -> Content:
         arm=f"{STUDIES}.{key_of(study.name)}",
         runs=tuple(id_of(folder, run_id) for folder, run_id in folders.items()),
         primary=task.scores[task.primary].title,
-        tested=tuple(f"test/{score.key}" for score in scores if score.place == "test"),
-        validated=tuple(f"valid/{key}" for key in task.curves),
+        tested=tuple(f"test/{score.key}" for score in scores if score.place == "test")
+        or tuple(f"selected/{score.key}" for score in scores if score.place == "validation"),
+        validated=tuple(f"valid/{key}" for key in task.curves or task.validated),
         depths=tuple(dict.fromkeys(depths)),
         document=document,
+        is_ours=bool(task.curves),
     )
 
 

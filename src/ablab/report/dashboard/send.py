@@ -30,14 +30,16 @@ MOST_RUNS = 200
 LONGEST_TITLE = 128
 
 TRAINING = ("train/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_second")
-"""Curves of training over steps."""
+"""Curves of training over steps, where ablab trains."""
 
 COST = ("parameters", "tokens_per_second")
+"""Figures of a run beside its scores, likewise."""
 
 
 def workspace(content: Content, entity: str) -> Any:
     """Return the workspace: the study's runs grouped by arm, and panels that average over seeds."""
-    made = {"Validation": _curves(content, content.validated), "Training": _curves(content, TRAINING)}
+    training, cost = (TRAINING, COST) if content.is_ours else ((), ())
+    made = {"Validation": _curves(content, content.validated), "Training": _curves(content, training)}
     sections = [
         ws.Section(name="Test", panels=_bars(content), is_open=True),
         ws.Section(name="Depth and quality", panels=_depths(content), is_open=True),
@@ -53,7 +55,7 @@ def workspace(content: Content, entity: str) -> Any:
             filters=expr.And(expr.Metric("ID").isin(list(content.runs))),
             groupby=[expr.Config(content.arm)],
             order=[expr.Ordering(expr.Metric("Name"), ascending=True)],
-            pinned_columns=[f"summary:{key}" for key in (*content.tested, *COST)],
+            pinned_columns=[f"summary:{key}" for key in (*content.tested, *cost)],
         ),
     )
 
