@@ -196,11 +196,8 @@ def _reach(layout: Layout, seeds: int, tail: float) -> Floats:
 
     arms, degrees = len(layout.weights), seeds - 1
     spare = (layout.others or 0) * degrees if layout.spare is None else layout.spare
-    variances, shares, draws = (
-        np.asarray(layout.variances or np.ones(arms)),
-        np.asarray(layout.weights),
-        _draws(arms + 1),
-    )
+    variances = np.asarray(layout.variances or np.ones(arms))
+    shares, draws = np.asarray(layout.weights), _draws(arms + 1)
     own = variances * chdtri(degrees, draws[:, :arms]) / degrees
     rest = layout.rest * chdtri(spare, draws[:, arms:]) / spare if spare else 0.0
     found = estimated(own, rest, prior(spare), shares, seeds)
