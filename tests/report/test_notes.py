@@ -88,7 +88,9 @@ def test_the_terminal_says_it(document, tmp_path, capsys):
 
 
 def test_the_report_in_wandb_says_it(document):
-    content = Content("s", "p", None, "arm", ("r1",), "BLEU", ("test/bleu",), ("valid/bleu",), (), document)
+    content = Content(
+        "s", "p", None, "arm", ("r1",), "BLEU", ("test/bleu",), ("valid/bleu",), (), document, is_ours=True
+    )
     sent = json.dumps(as_sent(report(content, "team")))
     assert all(note in sent for note in NOTES)
 

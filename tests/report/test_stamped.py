@@ -179,7 +179,7 @@ def test_each_form_of_a_stamp_that_pack_offers_is_checked(place, verified, capsy
     assert f"  git commit --allow-empty -m 'Results of a' -m 'Ablab-Register: {stamp}' && git push\n" in out
     assert f"--data-binary @{request} https://" in out
     assert f"  ots stamp {line}\n" in out
-    assert f"ablab verify archive=a.zip stamp={stamp}" in out
+    assert f"ablab verify {archive} stamp={stamp}" in out
     code, out = verified(archive, f"stamp={line}")
     assert (code, f"stamp {stamp} of {line}: the register up to line" in out) == (0, True), out
     code, out = verified(archive, f"stamp={request}")
