@@ -198,7 +198,7 @@ def _by_set(document: Document) -> Iterator[tuple[str, ...]]:
 
 
 def _set_row(name: str, sentences: int, between: float, within: float, arms: int) -> tuple[str, ...]:
-    needed = seeds_to_tell(between, within, arms)
+    needed = seeds_to_tell(between, within, arms - 2)
     return name, f"{sentences:,}", f"{within:.2f}", f"{between / within:.1f}", _count(needed)
 
 
@@ -233,7 +233,7 @@ def _times(reports: Mapping[str, Document]) -> dict[str, dict[str, str]]:
         found[name] = {
             line.metric: "-" if seeds is None else duration(2 * seeds * of_a_run)
             for line in one.metrics
-            for seeds in [seeds_to_tell(line.between, line.within, line.arms)]
+            for seeds in [seeds_to_tell(line.between, line.within, line.arms - 2)]
         }
     return found
 

@@ -1,6 +1,7 @@
 """Words for people: numbers, things counted, times, aligned rows and the name of the program."""
 
 import re
+import shlex
 import shutil
 import sys
 import unicodedata
@@ -195,6 +196,11 @@ SCRIPTS = ("train", "study", "report", "prune", "translate")
 def is_script() -> bool:
     """Return whether one of the scripts of a checkout was started, and not the installed command."""
     return Path(sys.argv[0]).name in {f"{verb}.py" for verb in SCRIPTS}
+
+
+def in_store(outputs: Path | str) -> str:
+    """Return ` outputs=elsewhere`, by which a line to type names its store; empty for the usual one."""
+    return "" if str(outputs) == "outputs" else f" outputs={shlex.quote(str(outputs))}"
 
 
 def program(verb: str) -> str:

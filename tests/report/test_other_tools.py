@@ -272,6 +272,20 @@ def test_events_beside_the_folders_of_runs_hide_none_of_these(tmp_path, stray):
 
 
 @tensorboard_only
+def test_a_run_with_neither_a_seed_nor_a_score_is_left_out_and_said_to_be(tmp_path):
+    """As one that compares the others."""
+    from tensorboard.summary import Writer
+
+    for folder, scalar in [(f"{arm}/seed{seed}", "val/loss") for arm in ("a", "b") for seed in (1, 2)] + [("all", "x")]:
+        writer = Writer(str(tmp_path / "runs" / folder))
+        writer.add_scalar(scalar, 1.0, 4)
+        writer.close()
+    found = results_in(str(tmp_path / "runs"), TableExperiment(metric="val/loss", better="lower"))
+    assert sum(map(len, found.runs.values())) == 4
+    assert "1 run with neither seed nor val/loss left out" in found.notes
+
+
+@tensorboard_only
 def test_hyperparameters_and_parts_of_a_run_are_read(tmp_path):
     """PyTorch keeps hyperparameters in a folder below the run's; Keras the parts of a run in folders of their own."""
     with warnings.catch_warnings():

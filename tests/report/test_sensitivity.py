@@ -49,8 +49,8 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     assert bleu.f == pytest.approx(stats.f_oneway(*values).statistic)
     assert bleu.ratio == pytest.approx(bleu.between / bleu.within)
     level = 0.05 / len(selection.claims)  # claims share the error rate
-    assert [line.seeds for line in lines] == [seeds_to_tell(one.between, one.within, 3, level) for one in lines]
-    assert [line.seeds for line in lines] != [seeds_to_tell(one.between, one.within, 3) for one in lines]
+    assert [line.seeds for line in lines] == [seeds_to_tell(one.between, one.within, 1, level) for one in lines]
+    assert [line.seeds for line in lines] != [seeds_to_tell(one.between, one.within, 1) for one in lines]
 
 
 def test_the_baseline_at_other_lengths_is_no_arm_whose_difference_is_usual(selection):
@@ -133,14 +133,14 @@ def line_of(title, seeds, *, declared=False):
 
 
 def test_seeds_to_a_verdict_are_the_fewest_that_see_a_usual_difference():
-    seeds = seeds_to_tell(between=0.8, within=0.5, arms=4, level=0.025)
+    seeds = seeds_to_tell(between=0.8, within=0.5, others=2, level=0.025)
 
     def power(count):
         return Layout((1.0, -1.0), 2).power("greater", 2**0.5 * 0.8, 0.5, count, 0.025)
 
     assert power(seeds - 1) < 0.8 <= power(seeds)
-    assert seeds_to_tell(between=0.0, within=0.5, arms=4) is None
-    assert seeds_to_tell(between=1e-9, within=0.5, arms=4) is None, "more than can be planned"
+    assert seeds_to_tell(between=0.0, within=0.5, others=2) is None
+    assert seeds_to_tell(between=1e-9, within=0.5, others=2) is None, "more than can be planned"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 import pytest
 
+from ablab.api.run import DAMAGED
 from ablab.errors import UserError
-from ablab.tasks.conditions import conditions, meeting, near_miss, typed
+from ablab.study.ledger import State
+from ablab.tasks.conditions import STATES, conditions, meeting, near_miss, typed
 
 RUNS = [{"norm": "pre", "layerdrop": "0.0", "test_bleu": "31.5"}, {"norm": "scalenorm", "layerdrop": "0.1"}]
 
@@ -76,6 +78,10 @@ def test_a_run_goes_by_its_names_by_what_people_call_its_arm_and_by_how_its_id_b
     runs = [{**arm, "name": "norm=soft,s1", "id": "r12ab"}, {"norm": "pre", "name": "s2", "id": "r3c12"}]
     assert meeting(runs, text) == met
     assert near_miss(runs, "arm='Soft norm tuned'") == "; did you mean arm='Soft norm, tuned'?"
+
+
+def test_every_state_of_a_run_may_be_asked_for():
+    assert set(STATES) == {*(state.value for state in State), DAMAGED}
 
 
 def test_a_key_that_no_run_has_is_refused_with_the_nearest():

@@ -14,7 +14,7 @@ from ablab.files import write_text
 from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine
 from ablab.judge.selection import SelectedArms
-from ablab.judge.selection_of_table import of_frame
+from ablab.judge.selection_of_table import beside_of, of_frame
 from ablab.judge.table_claims import TableExperiment, read_claims
 from ablab.report.names import named
 from ablab.report.page import page
@@ -97,18 +97,15 @@ def judge_frame(
     arm is better than the baseline, by at least `margin` if that is given. Such claims are exploratory: nobody knows
     what was seen before they were made. The path of a file of claims stands for all other arguments, as the file does
     that lies beside a table, results.yaml beside results.csv; `ablab register` may have entered it in the register of
-    `outputs`. `at`, `where`: of runs of another tool, which value counts, and
-    the words that runs must have.
+    `outputs`. `at`, `where`: of runs of another tool, which value counts, and the words that runs must have.
 
     Raises UserError for a frame or a claim that cannot be judged.
     """
-    if where is not None and not isinstance(where, Mapping):
-        raise UserError(f"judge: where={where}: allowed: a mapping, such as {{'study': 'lr'}}")
     if not isinstance(outputs, str | Path):
         raise UserError(f"judge: outputs={outputs}: allowed: a folder")
     said = _said(metric, arm, seed, better, baseline, within, error, question, at, where)
-    if claims is None and isinstance(frame, str | Path) and (beside := Path(frame).with_suffix(".yaml")).is_file():
-        claims = beside  # as `report table=` reads it
+    if claims is None and isinstance(frame, str | Path) and (beside := beside_of(str(frame))).is_file():
+        claims = beside
     if isinstance(claims, str | Path):
         if others := [*said, *["margin"] * bool(margin)]:
             raise UserError(f"judge: {others[0]}: not beside claims={claims}; allowed: in that file")
@@ -148,6 +145,8 @@ def _said(
     """Return the arguments as a file of claims has them, without those that were not given."""
     columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
     _check_names([*columns, *(name for name in (seed, metric) if name is not None)])
+    if where is not None and not isinstance(where, Mapping):
+        raise UserError(f"judge: where={where}: allowed: a mapping, such as {{'study': 'lr'}}")
     if better is not None and better not in ("higher", "lower"):
         raise UserError(f"better={better}: allowed: higher, lower")
     if better is not None and metric is None:

@@ -10,7 +10,7 @@ from ablab.judge.selection_of_table import rows_in
 from ablab.judge.table_claims import read_claims
 from ablab.judge.table_rows import READERS
 from ablab.tasks.verbs import read_words
-from ablab.text import counted, how_many, program
+from ablab.text import counted, how_many, in_store, program
 from ablab.tracking.console import Console
 
 
@@ -39,8 +39,7 @@ def register(arguments: Sequence[str]) -> int:
     for flaw in registrations.flaws:
         console.say(f"Note: {flaw}")
     console.say(f"Stamp: register {registrations.stamp}")
-    words = "" if options.outputs == "outputs" else f" outputs={options.outputs}"
-    console.say(f"Report: {program('report')} table={table or '<file>'} claims={file}{words}")
+    console.say(f"Report: {program('report')} table={table or '<file>'} claims={file}{in_store(options.outputs)}")
     return DONE
 
 

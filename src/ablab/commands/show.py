@@ -1,6 +1,5 @@
 """The `show` command: one run, what it is, has, and rests on."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ablab.tasks.registry import task_named
 from ablab.tasks.score import Score, Scores
 from ablab.tasks.task import written
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import duration, how_many, program, size_of
+from ablab.text import duration, how_many, in_store, program, size_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
@@ -196,8 +195,7 @@ def show(arguments: Sequence[str]) -> int:
     for key, value in _lines(told, run.measured):
         console.say(f"{key:<12}{value}".rstrip())
     if told.state in ("finished", "diverged"):
-        at = "" if options.outputs == "outputs" else f" outputs={shlex.quote(options.outputs)}"
-        console.say(f"Next: {program('verify')} run={told.id}{at}")
+        console.say(f"Next: {program('verify')} run={told.id}{in_store(options.outputs)}")
     console.say(f"Results: {told.folder}")
     return DONE
 

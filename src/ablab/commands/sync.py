@@ -1,6 +1,5 @@
 """The `sync` command: send to W&B the events that it lacks, of each run and study of a store."""
 
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from ablab.store.locks import is_running
 from ablab.store.records import Strict
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words, say_json
-from ablab.text import have, how_many
+from ablab.text import have, how_many, in_store
 from ablab.tracking.card import cards_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
@@ -72,8 +71,7 @@ def sync(arguments: Sequence[str]) -> int:
                 raise LostError(f"{problems[-1]}; typed again, the line goes on there")
             console.say(f"  {problem}")
     if options.dry_run and missing:
-        at = "" if str(outputs) == "outputs" else f" outputs={shlex.quote(str(outputs))}"
-        console.say(f"Next: ablab sync{at}")
+        console.say(f"Next: ablab sync{in_store(outputs)}")
     elif former := _of_earlier_versions(outputs):
         console.say(f"{former} sessions are of an earlier version: wandb sync {outputs}/runs/*/wandb/offline-run-*")
     if options.format == "json":

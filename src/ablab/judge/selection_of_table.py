@@ -37,7 +37,7 @@ def of_table(
     names; `better`: its direction, without a file. Nothing is known of how the runs were trained. Claims that were not
     registered are exploratory, and the report says so everywhere.
     """
-    beside = Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
+    beside = beside_of(place)
     file = file or (beside if beside.is_file() else None)
     experiment = _undeclared(metric, better) if file is None else read_claims(file)
     if better is not None and file is not None:
@@ -47,6 +47,11 @@ def of_table(
         return selected(JudgedTable(place, results, experiment, outputs), file)
     except UserError as error:
         raise UserError(f"{file or f'{beside}, which is not there yet'}: {error}") from None
+
+
+def beside_of(place: str) -> Path:
+    """Return where a file lies that declares claims about a table without being named: `results.yaml`."""
+    return Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
 
 
 def _undeclared(metric: str | None, better: str | None) -> TableExperiment:

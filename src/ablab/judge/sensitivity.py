@@ -75,21 +75,22 @@ def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> Metric
         f=found.f,
         omega_squared=found.omega_squared,
         seeds=seeds_to_tell(
-            *(found.between, found.within, len(groups), ALPHA / max(1, len(selection.claims))),
-            pairs=selection.error == "paired",
+            found.between,
+            found.within,
+            None if selection.error == "paired" else len(groups) - 2,
+            ALPHA / max(1, len(selection.claims)),
         ),
     )
 
 
-def seeds_to_tell(between: float, within: float, arms: int, level: float = ALPHA, *, pairs: bool = False) -> int | None:
+def seeds_to_tell(between: float, within: float, others: int | None, level: float = ALPHA) -> int | None:
     """Return the seeds that would show, of two arms, a difference as these have: the root of 2 times their sd.
 
-    `pairs`: they are judged by their pairs, and not with the noise of the other arms.
+    `others`: arms that lend their noise; None where pairs decide.
     """
     if not between > 0 or not within > 0:
         return None
-    layout = Layout((1.0, -1.0), None if pairs else arms - 2)
-    return seeds_for("greater", 2**0.5 * between, within, layout, level)
+    return seeds_for("greater", 2**0.5 * between, within, Layout((1.0, -1.0), others), level)
 
 
 def _whole(selection: SelectedArms) -> list[ArmRuns]:

@@ -13,6 +13,7 @@ from ablab.errors import UserError, choices
 from ablab.judge.results_table import Results, RunScores, named, results_of_scores, seed_in
 from ablab.judge.table_metrics import TableMetric, about_metric
 from ablab.tasks.score import LARGEST_SCORE
+from ablab.text import how_many
 
 Points = Sequence[tuple[int, float]]
 """Step and value of a metric, in the order of the steps; some may not be finite."""
@@ -100,8 +101,10 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> R
         raise UserError(f"{place}: has no runs; allowed: a run for each arm and seed")
     metrics = _metrics(place, runs, asked.metrics)
     seed = _seed_word(place, runs, asked.seed)
-    runs = _seeded(runs, seed, metrics)
+    every, runs = runs, _seeded(runs, seed, metrics)
     chosen, notes = arm_words(place, [run.words for run in runs], seed, asked.arm)
+    if left := len(every) - len(runs):
+        notes.append(f"{how_many(left, 'run')} with neither {seed} nor {' or '.join(metrics)} left out")
     arms = {id(run): named(_arm(run, chosen, bool(asked.arm)), "arm", run.where) for run in runs}
     scores: dict[str, dict[int, RunScores]] = {arm: {} for arm in arms.values()}
     counted: dict[Cell, ToolRun] = {}

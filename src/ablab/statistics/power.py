@@ -166,11 +166,11 @@ class Layout:
         """
         from scipy.special import ndtr
 
-        room = shift - _reach(self, seeds, alpha / 2 if POWERS[expect] is two_sided_power else alpha)
-        if POWERS[expect] is equivalence_power:
+        one_sided = expect in ("equal", "not_worse")
+        room = shift - _reach(self, seeds, alpha if one_sided else alpha / 2)
+        if expect == "equal":
             return float((2 * ndtr(np.maximum(room, 0.0)) - 1).mean())
-        far = ndtr(room - 2 * shift) if POWERS[expect] is two_sided_power else 0.0
-        return float((ndtr(room) + far).mean())
+        return float((ndtr(room) + (0.0 if one_sided else ndtr(room - 2 * shift))).mean())
 
 
 def seen(
