@@ -14,6 +14,7 @@ from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.windows import Window, windows
 from ablab.transformer.language_model.scores import TESTED
 from ablab.transformer.model.modes import as_products_take_it, evaluating
+from ablab.transformer.model.products import product
 from ablab.transformer.training.loss import Predictions, loss_rows, predict, to_device
 
 WINDOW_TOKENS = 8192
@@ -75,7 +76,7 @@ def of_tokens(predictions: Predictions) -> tuple[Float[Tensor, "tokens"], Bool[T
     hidden, matrix, labels = as_products_take_it(predictions.hidden), predictions.matrix, predictions.labels
     table, nats, right = matrix.to(hidden.dtype).T, [], []
     for part in torch.arange(len(labels), device=labels.device).split(loss_rows(len(matrix), matrix.device)):
-        logits = hidden[part] @ table
+        logits = product(hidden[part], table)
         precise = torch.promote_types(logits.dtype, torch.float32)
         nats.append(-logits.log_softmax(dim=-1, dtype=precise).gather(1, labels[part, None])[:, 0])
         right.append(logits.argmax(dim=-1) == labels[part])

@@ -6,14 +6,16 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.transformer.model.products import Linear
+
 
 class FeedForward(nn.Module, abc.ABC):
     """W2 dropout(h(x)) + b2, where a kind says what the hidden vector h(x) of `d_ff` features is."""
 
     def __init__(self, d_model: int, d_ff: int, dropout: nn.Module) -> None:
         super().__init__()
-        self.inner = nn.Linear(d_model, d_ff)
-        self.outer = nn.Linear(d_ff, d_model)
+        self.inner = Linear(d_model, d_ff)
+        self.outer = Linear(d_ff, d_model)
         self.dropout = dropout
 
     @abc.abstractmethod
@@ -60,7 +62,7 @@ class SwiGLU(FeedForward):
     def __init__(self, d_model: int, d_ff: int, dropout: nn.Module) -> None:
         width = self.width(d_model, d_ff)
         super().__init__(d_model, width, dropout)
-        self.gate = nn.Linear(d_model, width)
+        self.gate = Linear(d_model, width)
 
     @staticmethod
     def width(d_model: int, d_ff: int) -> int:

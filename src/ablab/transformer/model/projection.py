@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ablab.transformer.model.products import Linear, linear
 
-class Projection(nn.Linear):
+
+class Projection(Linear):
     """Concatenated projections of one input: y_i = W_i x + b_i, some without b_i.
 
     `has_bias` tells for each projection whether it has a bias. `bias` joins the existing biases, or is None. A missing
@@ -30,7 +31,7 @@ class Projection(nn.Linear):
             self.register_buffer("places", places, persistent=False)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch joined"]:
-        return F.linear(x, self.weight, self.whole_bias())
+        return linear(x, self.weight, self.whole_bias())
 
     def whole_bias(self) -> Float[Tensor, "joined"] | None:
         """Return one number per output, 0 where a projection has no bias; None if no projection has one."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -13,6 +12,7 @@ from ablab.transformer.model.embedding import InputEmbedding, TiedEmbeddings
 from ablab.transformer.model.kv_cache import KeysValues, KVCache, Tree
 from ablab.transformer.model.layerdrop import LayerDrop
 from ablab.transformer.model.layers import DecoderLayer, EncoderLayer
+from ablab.transformer.model.products import linear
 from ablab.transformer.model.tokens import PAD
 
 
@@ -150,7 +150,7 @@ class TokenModel(nn.Module, abc.ABC):
 
     def logits(self, hidden: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Return one logit per type to predict."""
-        return F.linear(hidden, self.words.output_matrix(), self.output_bias)
+        return linear(hidden, self.words.output_matrix(), self.output_bias)
 
 
 class Transformer(TokenModel):

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ablab.transformer.data.batches import MicroBatch
 from ablab.transformer.model.modes import as_products_take_it, evaluating
+from ablab.transformer.model.products import add_product, linear, product
 from ablab.transformer.model.transformer import TokenModel
 
 ROWS = 512
@@ -124,7 +125,7 @@ def sum_over_tokens(function: Callable[..., Tensor], *passes: Predictions) -> Fl
 
 def _log_probs(hidden: Tensor, matrix: Tensor) -> Float[Tensor, "rows vocab"]:
     hidden = as_products_take_it(hidden)
-    logits = hidden @ matrix.to(hidden.dtype).T
+    logits = linear(hidden, matrix.to(hidden.dtype))
     return logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -174,7 +175,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             part = slice(start, start + rows)
             h, label = hidden[part], labels[part, None]
             logits, p = logits_of[: len(h)], p_of[: len(h)]
-            torch.mm(h, table.T, out=logits)
+            logits = product(h, table.T, out=logits)
             torch.softmax(logits, dim=-1, dtype=precise, out=p)
             # log sum exp, from the largest p, which cannot underflow; so exp is taken of every logit only once.
             normaliser = logits.amax(dim=-1).to(precise) - p.amax(dim=-1).log()
@@ -184,8 +185,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 p.scatter_add_(1, label, p.new_full(label.shape, smoothing - 1))
                 # Rounded only here: of a token that the model is sure of, p - 1 is as small as a step of bfloat16 at 1.
                 d_logits = p if p.dtype == h.dtype else logits.copy_(p)
-                torch.mm(d_logits, table, out=d_hidden[part])
-                _add_product(d_matrix, d_logits.T, h)
+                d_hidden[part] = product(d_logits, table)
+                add_product(d_matrix, d_logits.T, h)
         of_hidden, of_table = hidden.sum(dim=0, dtype=precise), matrix.sum(dim=0, dtype=precise)
         # The mean over the vocabulary of -log p: all logits of a row add up to its vector times the table's sum.
         smoothed = (1 - smoothing) * true + smoothing * (normalisers - (of_hidden * of_table).sum() / vocab)
@@ -200,11 +201,3 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, d_smoothed: Tensor, d_true: Tensor) -> tuple[Tensor, Tensor, None, None]:
         d_hidden, d_matrix = ctx.saved_tensors
         return d_hidden * d_smoothed, d_matrix * d_smoothed, None, None
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to `total`, in place; sums over chunks stay in the precision of `total`."""
-    if total.dtype == right.dtype:
-        total.addmm_(left, right)
-    else:
-        total += left @ right

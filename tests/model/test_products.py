@@ -1,0 +1,161 @@
+"""Products by oneDNN: those of PyTorch up to rounding, with their gradients, and only where they are meant."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from ablab.transformer.data.batches import Batch
+from ablab.transformer.model import products
+from ablab.transformer.model.products import LEAST, Linear, add_product, linear, mkl_is_slow, product
+from ablab.transformer.training.loss import token_loss
+from tests.model.arms import NO_DROPOUT, build, source, stir, target
+
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+"""Of products of some dozens of terms in float32. Rounded to bfloat16, they would miss it a hundredfold."""
+
+
+@pytest.fixture
+def by_onednn(monkeypatch):
+    """Give all products in float32 to oneDNN, whatever the processor; return the shapes that it got."""
+    shapes, compute = [], products._onednn
+
+    def counted(x, weight, bias=None):
+        shapes.append((tuple(x.shape), tuple(weight.shape)))
+        return compute(x, weight, bias)
+
+    monkeypatch.setattr(products, "_onednn", counted)
+    monkeypatch.setattr(products, "mkl_is_slow", lambda: True)
+    monkeypatch.setattr(products, "LEAST", 1)
+    return shapes
+
+
+@pytest.mark.parametrize("batch", [(7,), (3, 5), (2, 1, 4)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_has_the_values_and_gradients_of_float64(by_onednn, batch, bias):
+    layer = Linear(33, 18, bias=bias)
+    x = torch.randn(*batch, 33, requires_grad=True)
+    wanted_of = [each.detach().double().requires_grad_() for each in (x, *layer.parameters())]
+    wanted = F.linear(*wanted_of)
+    weights = torch.randn_like(wanted)
+    found = layer(x)
+    torch.testing.assert_close(found.double(), wanted, **TOLERANCE)
+    got = torch.autograd.grad((found * weights.float()).sum(), (x, *layer.parameters()))
+    expected = torch.autograd.grad((wanted * weights).sum(), wanted_of)
+    torch.testing.assert_close([each.double() for each in got], list(expected), **TOLERANCE)
+    assert len(by_onednn) == 3  # forward, towards the input, towards the weights
+
+
+def test_what_needs_no_gradient_is_not_computed(by_onednn):
+    weight = torch.randn(8, 6, requires_grad=True)
+    linear(torch.randn(5, 6), weight).sum().backward()
+    assert by_onednn == [((5, 6), (8, 6)), ((8, 5), (6, 5))]
+    torch.testing.assert_close(weight.grad[0], weight.grad[1])
+
+
+def test_a_second_derivative_is_refused(by_onednn):
+    x, weight = torch.randn(5, 6, requires_grad=True), torch.randn(8, 6)
+    (first,) = torch.autograd.grad(linear(x, weight).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_products_are_those_of_float64(by_onednn, turned):
+    left, right = torch.randn(9, 40), torch.randn(40, 12)
+    left = left.T.contiguous().T if turned else left
+    wanted = left.double() @ right.double()
+    torch.testing.assert_close(product(left, right).double(), wanted, **TOLERANCE)
+    total = torch.randn(9, 12)
+    before = total.clone()
+    add_product(total, left, right)
+    torch.testing.assert_close(total.double(), before + wanted, **TOLERANCE)
+    assert len(by_onednn) == 2
+
+
+@pytest.mark.parametrize("norm", ["pre", "fixnorm"])
+def test_a_step_of_a_model_has_its_loss_and_gradients(norm, monkeypatch, request):
+    model = build(norm, NO_DROPOUT)
+    stir(model)
+    batch = Batch.of(source(5, 7, 3), target(6, 4, 7), target(6, 4, 7, seed=50))
+
+    def step():
+        loss = token_loss(model, batch, 0.1).total
+        return loss, torch.autograd.grad(loss, list(model.parameters()))
+
+    model.double()
+    loss, gradients = step()
+    model.float()
+    shapes = request.getfixturevalue("by_onednn")
+    torch.testing.assert_close(step(), (loss.float(), tuple(each.float() for each in gradients)), rtol=1e-4, atol=1e-4)
+    assert len(shapes) > 30
+
+
+OTHERWISE = {
+    "a small product": {"LEAST": 4 * 6 * 8 + 1},
+    "another processor": {"mkl_is_slow": lambda: False},
+}
+
+
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_elsewhere_products_are_pytorchs_own_to_the_bit(by_onednn, case, monkeypatch):
+    for name, value in OTHERWISE[case].items():
+        monkeypatch.setattr(products, name, value)
+    x, weight, bias = torch.randn(4, 6), torch.randn(8, 6), torch.randn(8)
+    assert linear(x, weight, bias).equal(F.linear(x, weight, bias))
+    assert product(x, weight.T).equal(x @ weight.T)
+    total = torch.randn(4, 8)
+    wanted = torch.addmm(total, x, weight.T)
+    add_product(total, x, weight.T)
+    assert total.equal(wanted)
+    assert not by_onednn
+
+
+def test_a_product_of_the_least_size_goes_to_onednn(by_onednn, monkeypatch):
+    monkeypatch.setattr(products, "LEAST", 4 * 6 * 8)
+    product(torch.randn(4, 6), torch.randn(6, 8))
+    linear(torch.randn(2, 2, 6), torch.randn(8, 6))
+    assert len(by_onednn) == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_are_pytorchs(by_onednn, dtype):
+    x, weight = torch.randn(4, 6, dtype=dtype), torch.randn(8, 6, dtype=dtype)
+    assert linear(x, weight).equal(F.linear(x, weight))
+    assert product(x, weight.T).equal(x @ weight.T)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(x.float(), weight.float()).dtype == torch.bfloat16
+    assert not by_onednn
+
+
+def test_memory_for_the_result_is_used_where_pytorch_computes_it():
+    out = torch.empty(4, 8)
+    assert product(torch.randn(4, 6), torch.randn(6, 8), out=out) is out
+
+
+ZEN_5 = {"avx512_f": True, "avx_vnni": True, "amx_tile": False, "cpu_name": "AMD EPYC"}
+
+
+@pytest.mark.parametrize(
+    ("change", "slow"),
+    [
+        ({}, True),
+        ({"cpu_name": "AMD Ryzen 9 9950X 16-Core Processor"}, True),
+        ({"cpu_name": "Intel(R) Xeon(R)"}, False),
+        ({"avx_vnni": False}, False),  # Zen 4
+        ({"avx512_f": False}, False),
+        ({"amx_tile": True}, False),
+    ],
+)
+def test_mkl_is_slow_on_zen_5_alone(change, slow, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {**ZEN_5, **change}, raising=False)
+    assert mkl_is_slow.__wrapped__() is slow
+
+
+def test_an_arm_processor_has_none_of_these(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"neon": True}, raising=False)
+    assert mkl_is_slow.__wrapped__() is False
+
+
+def test_a_large_product_is_one_of_a_training():
+    """The feed-forward network of `tiny` over a batch of 1,024 tokens is large enough."""
+    assert 1024 * 128 * 256 >= LEAST > 64 * 128 * 256
