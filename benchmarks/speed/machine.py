@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from ablab.transformer.model.products import product
 from benchmarks.speed.task import BATCH_TOKENS, D_FF, D_MODEL, DEVICE, LAYERS, ROOT, VOCAB
 
 SECONDS = 0.6
@@ -38,8 +39,12 @@ def main() -> None:
             torch.randn(shape).to("cuda" if DEVICE == "gpu" else "cpu", dtype)
             for shape in ((tokens, inner), (tokens, outer), (outer, inner))
         )
-        for product in (lambda x=x, w=weight: x @ w.T, lambda y=y, w=weight: y @ w, lambda x=x, y=y: y.T @ x):
-            seconds += often * best(product)
+        for each in (
+            lambda x=x, w=weight: product(x, w.T),
+            lambda y=y, w=weight: product(y, w),
+            lambda x=x, y=y: product(y.T, x),
+        ):
+            seconds += often * best(each)
             flops += often * 2 * tokens * inner * outer
     print(json.dumps({"tokens_per_second": BATCH_TOKENS / seconds, "gflops": flops / seconds / 1e9}))
 
@@ -66,13 +71,13 @@ def name_of_machine() -> str:
     return ", ".join(sorted(names)) or platform.processor()
 
 
-def best(product: object) -> float:
+def best(work: object) -> float:
     """Seconds of the fastest of many: what the machine does when left alone."""
-    assert callable(product)
+    assert callable(work)
     fastest, end = float("inf"), time.perf_counter() + SECONDS / 3
     while time.perf_counter() < end:
         began = time.perf_counter()
-        product()
+        work()
         if DEVICE == "gpu":
             torch.cuda.synchronize()
         fastest = min(fastest, time.perf_counter() - began)
