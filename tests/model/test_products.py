@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model import products
-from ablab.transformer.model.products import LEAST, Linear, add_product, linear, mkl_is_slow, product
+from ablab.transformer.model.products import Linear, add_product, linear, mkl_is_slow, product
 from ablab.transformer.training.loss import token_loss
 from tests.model.arms import NO_DROPOUT, build, source, stir, target
 
@@ -14,9 +14,16 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 """Of products of some dozens of terms in float32. Rounded to bfloat16, they would miss it a hundredfold."""
 
 
+needs_onednn = pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this build of PyTorch has no products of oneDNN"
+)
+
+
 @pytest.fixture
 def by_onednn(monkeypatch):
     """Give all products in float32 to oneDNN, whatever the processor; return the shapes that it got."""
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("this build of PyTorch has no products of oneDNN")
     shapes, compute = [], products._onednn
 
     def counted(x, weight, bias=None):
@@ -48,28 +55,78 @@ def test_linear_has_the_values_and_gradients_of_float64(by_onednn, batch, bias):
 def test_what_needs_no_gradient_is_not_computed(by_onednn):
     weight = torch.randn(8, 6, requires_grad=True)
     linear(torch.randn(5, 6), weight).sum().backward()
-    assert by_onednn == [((5, 6), (8, 6)), ((8, 5), (6, 5))]
+    assert by_onednn == [((5, 6), (8, 6)), ((6, 5), (8, 5))]
     torch.testing.assert_close(weight.grad[0], weight.grad[1])
 
 
-def test_a_second_derivative_is_refused(by_onednn):
-    x, weight = torch.randn(5, 6, requires_grad=True), torch.randn(8, 6)
-    (first,) = torch.autograd.grad(linear(x, weight).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.sum().backward()
+@pytest.mark.parametrize("rows", [5, 37])
+def test_second_derivatives_are_those_of_float64(by_onednn, rows):
+    def second(multiply, x, weight):
+        (first,) = torch.autograd.grad(multiply(x, weight).pow(3).sum(), x, create_graph=True)
+        return torch.autograd.grad(first.pow(2).sum(), (x, weight))
+
+    x, weight = torch.randn(rows, 6, requires_grad=True), torch.randn(8, 6, requires_grad=True)
+    wanted = second(F.linear, *(each.detach().double().requires_grad_() for each in (x, weight)))
+    got = second(linear, x, weight)
+    torch.testing.assert_close([each.double() for each in got], list(wanted), rtol=1e-4, atol=1e-2)
+    assert by_onednn
 
 
-@pytest.mark.parametrize("turned", [True, False])
-def test_products_are_those_of_float64(by_onednn, turned):
-    left, right = torch.randn(9, 40), torch.randn(40, 12)
-    left = left.T.contiguous().T if turned else left
+def test_a_frozen_weight_keeps_no_input(by_onednn):
+    x = torch.randn(5, 6, requires_grad=True)
+    saved, kept = products._Linear.apply(x, torch.randn(8, 6), None).grad_fn.saved_tensors
+    assert saved is None
+    assert kept.shape == (8, 6)
+
+
+def _with_gaps(x):
+    """Return the same numbers, of which every second one in memory is used."""
+    return torch.stack([x, torch.full_like(x, torch.nan)], dim=-1)[..., 0]
+
+
+FORMS = {"as it is": lambda x: x, "transposed": lambda x: x.T.contiguous().T, "with gaps": _with_gaps}
+
+
+@pytest.mark.parametrize("of_left", FORMS)
+@pytest.mark.parametrize("of_right", FORMS)
+def test_products_are_those_of_float64_in_every_layout(by_onednn, of_left, of_right):
+    left, right, bias = FORMS[of_left](torch.randn(39, 40)), FORMS[of_right](torch.randn(40, 12)), torch.randn(12)
     wanted = left.double() @ right.double()
     torch.testing.assert_close(product(left, right).double(), wanted, **TOLERANCE)
-    total = torch.randn(9, 12)
-    before = total.clone()
+    torch.testing.assert_close(linear(left, right.T, _with_gaps(bias)).double(), wanted + bias.double(), **TOLERANCE)
+    torch.testing.assert_close(linear(left, right.T, bias[:1].expand(12)).double(), wanted + bias[0], **TOLERANCE)
+    assert len(by_onednn) == 3
+
+
+@pytest.mark.parametrize("wide", [5, 50])
+def test_a_product_is_added_over_rows(by_onednn, wide):
+    total, left, right = torch.randn(9, wide), torch.randn(37, 9), torch.randn(37, wide)
+    wanted = total.double() + left.double().T @ right.double()
     add_product(total, left, right)
-    torch.testing.assert_close(total.double(), before + wanted, **TOLERANCE)
-    assert len(by_onednn) == 2
+    torch.testing.assert_close(total.double(), wanted, **TOLERANCE)
+    assert len(by_onednn) == 1
+    precise = wanted.clone()
+    add_product(precise, left, right)
+    assert len(by_onednn) == 1
+    torch.testing.assert_close(precise, wanted + left.double().T @ right.double(), **TOLERANCE)
+
+
+def test_one_vector_is_multiplied_as_pytorch_does(by_onednn):
+    x, weight = torch.randn(6), torch.randn(8, 6)
+    assert linear(x, weight).equal(F.linear(x, weight))
+    assert not by_onednn
+
+
+def test_any_numbers_of_rows_make_few_shapes(by_onednn):
+    """oneDNN keeps a kernel for each: 16 between 512 and 1,024, and no row added where there are few."""
+    weight = torch.randn(3, 2)
+    for rows in range(513, 1025):
+        assert len(linear(torch.ones(rows, 2), weight)) == rows
+    assert {x[0] for x, _ in by_onednn} == set(range(544, 1025, 32))
+    by_onednn.clear()
+    for rows in range(1, 33):
+        product(torch.ones(rows, 2), weight.T)
+    assert [x[0] for x, _ in by_onednn] == list(range(1, 33))
 
 
 @pytest.mark.parametrize("norm", ["pre", "fixnorm"])
@@ -105,7 +162,7 @@ def test_elsewhere_products_are_pytorchs_own_to_the_bit(by_onednn, case, monkeyp
     assert product(x, weight.T).equal(x @ weight.T)
     total = torch.randn(4, 8)
     wanted = torch.addmm(total, x, weight.T)
-    add_product(total, x, weight.T)
+    add_product(total, x.T, weight.T)
     assert total.equal(wanted)
     assert not by_onednn
 
@@ -135,6 +192,7 @@ def test_memory_for_the_result_is_used_where_pytorch_computes_it():
 ZEN_5 = {"avx512_f": True, "avx_vnni": True, "amx_tile": False, "cpu_name": "AMD EPYC"}
 
 
+@needs_onednn
 @pytest.mark.parametrize(
     ("change", "slow"),
     [
@@ -147,6 +205,7 @@ ZEN_5 = {"avx512_f": True, "avx_vnni": True, "amx_tile": False, "cpu_name": "AMD
     ],
 )
 def test_mkl_is_slow_on_zen_5_alone(change, slow, monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {**ZEN_5, **change}, raising=False)
     assert mkl_is_slow.__wrapped__() is slow
 
@@ -156,6 +215,14 @@ def test_an_arm_processor_has_none_of_these(monkeypatch):
     assert mkl_is_slow.__wrapped__() is False
 
 
-def test_a_large_product_is_one_of_a_training():
-    """The feed-forward network of `tiny` over a batch of 1,024 tokens is large enough."""
-    assert 1024 * 128 * 256 >= LEAST > 64 * 128 * 256
+def test_without_mkl_nothing_is_slow(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: ZEN_5, raising=False)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert mkl_is_slow.__wrapped__() is False
+
+
+def test_a_compiled_product_is_the_compilers(by_onednn, monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    x, weight = torch.randn(4, 6), torch.randn(8, 6)
+    assert linear(x, weight).equal(F.linear(x, weight))
+    assert not by_onednn

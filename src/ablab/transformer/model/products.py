@@ -1,8 +1,8 @@
 """Matrix products in single precision, by the faster library of this processor.
 
-PyTorch computes them on a CPU by MKL, which gives AMD's processors kernels of AVX2. From Zen 5 on, these leave half of
-the processor idle, and oneDNN's, which PyTorch has for bfloat16, use all of it. Elsewhere, for small products, on other
-devices and in other precisions, everything here is what PyTorch's own function of the name returns, bit for bit.
+PyTorch computes them on a CPU by MKL, which gives AMD's processors kernels of AVX2. On an EPYC of Zen 5, these leave
+half of the processor idle, and oneDNN's, which PyTorch has for bfloat16, use all of it. Elsewhere, for small products,
+on other devices and in other precisions, everything here is `F.linear`, `mm` and `addmm_`, bit for bit.
 """
 
 from functools import cache
@@ -12,13 +12,15 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 LEAST = 1 << 24
-"""Fewest multiplications of a product for which oneDNN pays.
+"""Fewest multiplications of a product for which oneDNN pays: by MKL, so many take 0.3 ms on a core."""
 
-It compiles a kernel for every new shape, in 0.3 ms, and the number of tokens differs from batch to batch: a product of
-this size saves half of that each time.
+STEPS = 16
+"""Numbers of rows between one power of 2 and the next for which there are kernels.
+
+oneDNN compiles a kernel for every shape, in 0.3 ms and more, and keeps it in half a megabyte. The number of tokens
+differs from batch to batch, so rows of zeros fill it up, by 3 % on average.
 """
 
 
@@ -33,65 +35,87 @@ def linear(
     x: Float[Tensor, "*batch d_in"], weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None
 ) -> Float[Tensor, "*batch d_out"]:
     """Return x W^T + b, as `F.linear`."""
-    if not _by_onednn(x, weight, x.numel() * weight.size(0)):
+    if x.dim() < 2 or not _by_onednn(x, weight, x.numel() * weight.size(0)):
         return F.linear(x, weight, bias)
-    found: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)
-    return found.unflatten(0, x.shape[:-1])
+    rows = x.flatten(0, -2)
+    found: Tensor = _Linear.apply(_filled(rows), weight, bias)
+    return found[: len(rows)].unflatten(0, x.shape[:-1])
 
 
 def product(
     left: Float[Tensor, "rows inner"], right: Float[Tensor, "inner columns"], out: Tensor | None = None
 ) -> Float[Tensor, "rows columns"]:
-    """Return left @ right, which has a gradient on some processors only.
+    """Return left @ right, where no gradient is needed.
 
     `out`: memory that the result may take, as allocating it costs as much as a pass over it; oneDNN takes its own.
     """
     if not _by_onednn(left, right, left.numel() * right.size(1)):
         return torch.mm(left, right, out=out)
-    return _onednn(left, right.T)
+    return _onednn(_filled(left), right.T)[: len(left)]
 
 
 def add_product(
-    total: Float[Tensor, "rows columns"], left: Float[Tensor, "rows inner"], right: Float[Tensor, "inner columns"]
+    total: Float[Tensor, "rows columns"], left: Float[Tensor, "inner rows"], right: Float[Tensor, "inner columns"]
 ) -> None:
-    """Add left @ right to `total`, in place; `total` keeps its precision, which may be a higher one."""
+    """Add left^T right to `total`, in place; `total` keeps its precision, which may be a higher one."""
     if total.dtype != right.dtype:
-        total += left @ right
+        total += left.T @ right
     elif _by_onednn(left, right, left.numel() * right.size(1)):
-        total += product(left, right)
+        total += _turned(_filled(left), _filled(right))
     else:
-        total.addmm_(left, right)
+        total.addmm_(left.T, right)
 
 
 class _Linear(torch.autograd.Function):
-    """`linear` by oneDNN: PyTorch knows no gradient of its product."""
+    """`linear` by oneDNN: PyTorch knows no gradient of its product. This one has derivatives of every order."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+        of_x, of_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if of_weight else None, weight if of_x else None)
         return _onednn(x, weight, bias)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, of_bias = ctx.needs_input_grad
         return (
-            product(grad, weight) if of_x else None,
-            product(grad.T, x) if of_weight else None,
-            grad.sum(dim=0) if of_bias else None,
+            None if weight is None else _Linear.apply(grad, weight.T, None),
+            None if x is None else _turned(grad, x).contiguous(),
+            grad.sum(dim=0) if ctx.needs_input_grad[2] else None,
         )
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def _turned(left: Tensor, right: Tensor) -> Tensor:
+    """Return left^T right. oneDNN copies what it gets transposed on its left: here the smaller of the two."""
+    found: Tensor
+    if left.size(1) <= right.size(1):
+        found = _Linear.apply(left.T, right.T, None)
+    else:
+        found = _Linear.apply(right.T, left.T, None).T
     return found
+
+
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    # With gaps in memory, a weight is multiplied a thousand times more slowly, and a bias is read as if it had none.
+    if not (weight.is_contiguous() or weight.T.is_contiguous()):
+        weight = weight.contiguous()
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(
+        x, weight, None if bias is None else bias.contiguous(), "none", [], ""
+    )
+    return found
+
+
+def _filled(x: Float[Tensor, "rows width"]) -> Float[Tensor, "more width"]:
+    """Return x with rows of zeros up to the next number of rows that has kernels."""
+    step = max(1, (1 << (len(x) - 1).bit_length()) // (2 * STEPS))
+    missing = -len(x) % step
+    return F.pad(x, (0, 0, 0, missing)) if missing else x
 
 
 def _by_onednn(left: Tensor, right: Tensor, multiplications: int) -> bool:
     return (
-        not torch.compiler.is_compiling()  # the compiler chooses by itself
-        and multiplications >= LEAST
+        multiplications >= LEAST
+        and not torch.compiler.is_compiling()  # compiled layers keep PyTorch's own products
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
@@ -101,10 +125,12 @@ def _by_onednn(left: Tensor, right: Tensor, multiplications: int) -> bool:
 
 @cache
 def mkl_is_slow() -> bool:
-    """Return whether this is a processor of AMD with AVX-512 of full width: Zen 5, the first with AVX-VNNI, or later.
+    """Return whether this is a processor of AMD's Zen 5 or a later one, the first with AVX-512 and AVX-VNNI.
 
     One with AMX is left to MKL: nobody has measured any.
     """
+    if not (torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
+        return False
     has = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     new = has.get("avx512_f") and has.get("avx_vnni") and not has.get("amx_tile")
-    return bool(new) and "AMD" in str(has.get("cpu_name")) and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return bool(new) and "AMD" in str(has.get("cpu_name"))

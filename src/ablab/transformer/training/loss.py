@@ -185,8 +185,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 p.scatter_add_(1, label, p.new_full(label.shape, smoothing - 1))
                 # Rounded only here: of a token that the model is sure of, p - 1 is as small as a step of bfloat16 at 1.
                 d_logits = p if p.dtype == h.dtype else logits.copy_(p)
-                d_hidden[part] = product(d_logits, table)
-                add_product(d_matrix, d_logits.T, h)
+                d_hidden[part] = product(d_logits, table, out=d_hidden[part])
+                add_product(d_matrix, d_logits, h)
         of_hidden, of_table = hidden.sum(dim=0, dtype=precise), matrix.sum(dim=0, dtype=precise)
         # The mean over the vocabulary of -log p: all logits of a row add up to its vector times the table's sum.
         smoothed = (1 - smoothing) * true + smoothing * (normalisers - (of_hidden * of_table).sum() / vocab)

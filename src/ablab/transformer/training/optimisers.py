@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw as adamw_step
 
 from ablab.fields import NonNegative, Positive
+from ablab.transformer.model.products import product
 
 Named = Sequence[tuple[str, nn.Parameter]]
 """The parameters of a model, each with its name."""
@@ -158,6 +159,6 @@ def _iterated(matrix: Tensor) -> Tensor:
     x = x.T if is_tall else x
     x = x / x.norm().clamp(min=1e-7)
     for _ in range(ITERATIONS):
-        gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        gram = product(x, x.T)
+        x = a * x + product(b * gram + product(c * gram, gram), x)
     return x.T if is_tall else x
