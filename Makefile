@@ -38,7 +38,7 @@ test-long: $(VENV)/.installed-dev
 test-all: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not faults'
 
-# Each call that changes the store fails in turn; ABLAB_FAULTS=all: in each of nine ways, which takes hours.
+# Each call that changes the store fails in turn; ABLAB_FAULTS=all: in each of eight ways, which takes hours.
 test-faults: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist load -m faults
 
