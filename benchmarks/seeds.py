@@ -33,19 +33,23 @@ HALF = 0.5
 
 SEEN = range(2, 21)
 
-APART = 1.11
+APART = 1.125
 """Factor between two labels of the picture, so that they can be read."""
+
+LEADER = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "relpos": (0, 0.5)}
+"""The line from a label, at its left, to what it names."""
 
 ONE_RUN = ("one run each, at least 0.5 BLEU apart", "one run each, test over sentences, p below 5 %")
 """What placebo.json calls two ways to compare one run with another."""
 
 
 class Noise(NamedTuple):
-    """The standard deviation of a run's test BLEU within arms, over so many runs."""
+    """The standard deviation of a run's test BLEU within arms, over so many runs; of so many test sets the mean."""
 
     study: str
     sd: float
     runs: int
+    sets: int
 
     def seen(self, seeds: int) -> float:
         """Return the difference that so many seeds of each of two arms see with 80 % power, at 5 %."""
@@ -88,20 +92,32 @@ WHAT_TO_DO = [
 
 
 def _answer(reports: Mapping[str, Document], noises: Sequence[Noise]) -> list[str]:
-    middle, steady, wild = noises[len(noises) // 2], noises[0], noises[-1]
+    least, most = noises[0], noises[-1]
     return [
         "# How many seeds does an ablation need?",
         "",
-        "![The difference in test BLEU that two arms must have to be seen, by seeds of each](seeds.png)",
+        "![The difference in test BLEU that two arms must have to be seen, by seeds of each; dashed: with one test set]"
+        "(seeds.png)",
         "",
-        f"More than one, and for half a point of BLEU {middle.needed} of each arm in the middle of our {len(noises)} "
-        f"studies of Multi30k with one test set, {steady.needed} in the quietest and {_count(wild.needed)} in the "
-        f"noisiest. With three, they see a difference of {steady.seen(3):.1f} to {wild.seen(3):.1f} BLEU in four of "
-        f"five cases, and what is smaller by luck. The metric matters as much: {_losses(reports)}",
+        f"More than one, and for half a point of BLEU {_in_the_middle(noises)}; from {least.needed} in the quietest "
+        f"to {_count(most.needed)} in the noisiest. With three seeds, they see a difference of {least.seen(3):.1f} to "
+        f"{most.seen(3):.1f} BLEU in four of five cases, and what is smaller by luck. The metric matters as much: "
+        f"{_losses(reports)}",
         "",
         "All runs are small, and noise at other sizes is another: `ablab study` says what your own seeds can tell, "
         "before they are trained. This page is made of the reports by `make results`.",
     ]
+
+
+def _in_the_middle(noises: Sequence[Noise]) -> str:
+    """Return how many seeds half a point of BLEU takes in the middle of the studies, by their number of test sets."""
+    told: list[str] = []
+    for sets in sorted({one.sets for one in noises}, reverse=True):
+        alike = [one for one in noises if one.sets == sets]
+        needed, several = _count(alike[len(alike) // 2].needed), f"{sets} test sets" if sets > 1 else "one test set"
+        first = f"{needed} of each arm in the middle of our {len(alike)} studies of Multi30k that score {several}"
+        told.append(f"{needed} in that of the {len(alike)} that score {several}" if told else first)
+    return ", and ".join(told)
 
 
 def _one_run() -> list[str]:
@@ -122,13 +138,17 @@ def _noise(noises: Sequence[Noise]) -> list[str]:
         "## The noise of a run, and what so many seeds see",
         "",
         "Two arms, nothing else; a difference is seen with a chance of 80 %, at a level of 5 %. A study with more arms "
-        "borrows noise from them and needs fewer. Arms with a diverged run, or that scatter wildly, are left out.",
+        "borrows noise from them and needs fewer. Arms with a diverged run, or that scatter wildly, are left out. The "
+        "mean of three test sets has less noise than one of them; models that train for a few hundred steps have more.",
         "",
-        *_head("study", "runs", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"),
+        *_head(
+            "study", "runs", "test sets", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"
+        ),
         *(
             _row(
                 _linked(one.study),
                 str(one.runs),
+                str(one.sets),
                 f"{one.sd:.2f}",
                 *(f"{one.seen(n):.2f}" for n in COUNTS),
                 _count(one.needed),
@@ -270,19 +290,20 @@ def _noises(reports: Mapping[str, Document]) -> Iterator[Noise]:
     Without arms that scatter wildly, which are no noise of a run; older reports still counted them.
     """
     for name, one in reports.items():
-        if one.metric != "test_bleu" or one.test_sets or not (one.test_set or "").startswith("test_2016"):
+        if one.metric != "test_bleu" or not (one.test_set or "").startswith("test_2016"):
             continue
+        sets = len({each.test_set for each in one.test_sets}) or 1
         line = next((line for line in one.metrics if line.metric == one.metric), None)
         scores = {arm.name: [run.score for run in arm.runs if run.score is not None] for arm in one.arms}
         several = {arm: values for arm, values in scores.items() if len(values) > 1}
         if line is not None and (alike := steady(several)) != several:
             runs = sum(map(len, alike.values()))
             squares = sum((len(values) - 1) * statistics.variance(values) for values in alike.values())
-            yield Noise(name, (squares / (runs - len(alike))) ** 0.5, runs)
+            yield Noise(name, (squares / (runs - len(alike))) ** 0.5, runs, sets)
         elif line is not None:
-            yield Noise(name, line.within, line.runs)
+            yield Noise(name, line.within, line.runs, sets)
         elif len(one.arms) == 1 and one.arms[0].sd is not None:
-            yield Noise(name, one.arms[0].sd, one.arms[0].finished)
+            yield Noise(name, one.arms[0].sd, one.arms[0].finished, sets)
 
 
 def _table_by_metric(reports: Mapping[str, Document], cells: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -409,12 +430,14 @@ def _count(seeds: int | None) -> str:
 
 
 def draw(noises: Sequence[Noise], path: Path) -> None:
-    """Draw what so many seeds see, a line for each study."""
-    figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
+    """Draw what so many seeds see, a line for each study, dashed with one test set."""
+    figure, axes = plt.subplots(figsize=(7.2, 5.2), layout="constrained")
     place = 0.0
     for one in noises:
         last = one.seen(SEEN[-1])
-        axes.plot(SEEN, [one.seen(n) for n in SEEN], color=COLOURS[0], alpha=0.8)
+        axes.plot(
+            SEEN, [one.seen(n) for n in SEEN], color=COLOURS[0], alpha=0.8, linestyle="-" if one.sets > 1 else "--"
+        )
         place = max(last, place * APART)
         axes.annotate(
             one.study,
@@ -423,10 +446,9 @@ def draw(noises: Sequence[Noise], path: Path) -> None:
             va="center",
             fontsize="small",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+            arrowprops={**LEADER, "shrinkA": 2, "shrinkB": 0},
         )
-    axes.axhline(HALF, color="#666666", linewidth=1, linestyle="--")
-    axes.text(SEEN[0] + 0.1, HALF, "0.5 BLEU", ha="left", va="bottom", color="#666666")
+    axes.axhline(HALF, color="#666666", linewidth=1, linestyle=":")
     axes.set(yscale="log", xlabel="seeds of each arm", ylabel="difference seen with 80 % power (BLEU)", xlim=(2, 20))
     axes.set_yticks([0.25, 0.5, 1, 2, 4, 8], ["0.25", "0.5", "1", "2", "4", "8"])
     axes.minorticks_off()
