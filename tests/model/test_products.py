@@ -98,6 +98,14 @@ def test_products_are_those_of_float64_in_every_layout(by_onednn, of_left, of_ri
     assert len(by_onednn) == 3
 
 
+def test_a_product_has_gradients(by_onednn):
+    left, right = torch.randn(37, 6, requires_grad=True), torch.randn(6, 8, requires_grad=True)
+    weights = torch.randn(37, 8)
+    got = torch.autograd.grad((product(left, right) * weights).sum(), (left, right))
+    torch.testing.assert_close(got, (weights @ right.detach().T, left.detach().T @ weights), **TOLERANCE)
+    assert len(by_onednn) == 3
+
+
 @pytest.mark.parametrize("wide", [5, 50])
 def test_a_product_is_added_over_rows(by_onednn, wide):
     total, left, right = torch.randn(9, wide), torch.randn(37, 9), torch.randn(37, wide)
@@ -130,7 +138,7 @@ def test_any_numbers_of_rows_make_few_shapes(by_onednn):
 
 
 @pytest.mark.parametrize("norm", ["pre", "fixnorm"])
-def test_a_step_of_a_model_has_its_loss_and_gradients(norm, monkeypatch, request):
+def test_a_step_of_a_model_has_its_loss_and_gradients(by_onednn, norm):
     model = build(norm, NO_DROPOUT)
     stir(model)
     batch = Batch.of(source(5, 7, 3), target(6, 4, 7), target(6, 4, 7, seed=50))
@@ -141,10 +149,10 @@ def test_a_step_of_a_model_has_its_loss_and_gradients(norm, monkeypatch, request
 
     model.double()
     loss, gradients = step()
+    assert not by_onednn
     model.float()
-    shapes = request.getfixturevalue("by_onednn")
     torch.testing.assert_close(step(), (loss.float(), tuple(each.float() for each in gradients)), rtol=1e-4, atol=1e-4)
-    assert len(shapes) > 30
+    assert len(by_onednn) > 30
 
 
 OTHERWISE = {
