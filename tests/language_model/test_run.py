@@ -24,7 +24,7 @@ from ablab.transformer.pruning.saved_model import find_model
 from ablab.transformer.pruning.surgery import kept_at, prune
 from ablab.transformer.training.cost import parameter_count
 from ablab.transformer.translation.verbs import prune as verb
-from tests.language_model.conftest import TINY, text
+from tests.language_model.conftest import TINY, WORDS, text
 from tests.run.conftest import typed
 
 transformers = pytest.importorskip("transformers")
@@ -89,6 +89,38 @@ def test_arms_scored_on_other_texts_are_not_compared(store, tmp_path):
     for unlike in (other, fewer):
         with pytest.raises(NotTestable, match="test texts differ between one and"):
             check_comparable(one, unlike)
+
+
+def test_arms_whose_tokenizers_lose_text_are_compared_only_if_they_lose_the_same(tmp_path):
+    """What a tokenizer loses no model has to predict: it would win by bits per byte."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    def arm(name, words, test):
+        vocabulary = {word: number for number, word in enumerate(["<unk>", *words])}
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.WhitespaceSplit()
+        tokenizer.save(str(tmp_path / f"{name}.json"))
+        place = f"data.tokenizer={tmp_path / name}.json"
+        line = [*TINY, f"data.train={tmp_path / 'train'}", f"data.test={test}", place, f"outputs={tmp_path / name}"]
+        said = typed(*line)
+        assert said.code == 0, said.out
+        planned = plan(compose(line))
+        return ArmRuns(name, [ArmRun.read(planned.folder, planned.evaluation_id)]), said.out
+
+    train, test, kept = (tmp_path / name for name in ("train", "test", "kept"))
+    train.write_text(text(40))
+    test.write_text("the old dog\n\nThe cat sees a house\n\na mountain")
+    kept.write_text("the old dog\n\na house")
+    rare, told = arm("rare", WORDS, test)
+    assert "test: scored on the text as its tokenizer gives it back, 2 of 3 documents changed, digest" in told
+    alike, _ = arm("alike", [*WORDS, "river"], test)
+    check_comparable(rare, alike)
+    other, _ = arm("other", [*WORDS, "mountain"], test)
+    with pytest.raises(NotTestable, match=r"differ between rare and other: text as its .*, 1 of 3 .*; text"):
+        check_comparable(rare, other)
+    exact, told = arm("exact", WORDS, kept)
+    assert "scored on" not in told
+    assert exact.runs[0].evaluation.signatures == {}
 
 
 def test_scores_are_those_of_the_items_which_are_documents(store):

@@ -220,7 +220,9 @@ def _identity(run: ArmRun, what: str) -> str | None:
         if run.evaluation.references or not isinstance(text, Mapping):
             return None
         return str(sorted((key, value) for key, value in text.items() if key != "name"))
-    return run.evaluation.references if what == "references" else str(sorted(run.evaluation.signatures.items()))
+    if what == "references":
+        return run.evaluation.references
+    return ", ".join(f"{score} {signature}" for score, signature in sorted(run.evaluation.signatures.items())) or "none"
 
 
 def check_chosen_alike(measure: Measure, arm: ArmRuns, baseline: ArmRuns) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ablab.code.code import code
 from ablab.code.differences import other_judge
 from ablab.store.records import EvaluatedSet, Evaluation, Record, SharedSentences, now
-from ablab.transformer.data.documents.prepared import PreparedText, overlaps, read_tests, told_overlap
+from ablab.transformer.data.documents.prepared import PreparedText, lost, overlaps, read_tests, told_overlap
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.tokenizers import TextTokenizer
 from ablab.transformer.language_model.build import load_language_model
@@ -28,7 +28,8 @@ class TextEvaluator:
         found = read_tests(planned.config.data)
         self.sets = [(name, Shard.of(tokenizer, documents)) for name, documents in found]
         self.name = " + ".join(name for name, _ in self.sets)
-        self.overlap = self._overlap([document for _, documents in found for document in documents])
+        every = [document for _, documents in found for document in documents]
+        self.overlap, self.lost = self._overlap(every), lost(tokenizer, every)
 
     def evaluate(self, model: Any, evaluation_id: str, settings: dict[str, Any]) -> Evaluation:
         """Predict the test text, and add one evaluation to the run."""
@@ -45,6 +46,7 @@ class TextEvaluator:
             test_name=self.name,
             sentences=len(whole.nats),
             scores=whole.scores,
+            signatures={} if self.lost is None else {"text": self.lost},
             seconds=seconds,
             sentences_per_second=len(whole.nats) / seconds,
             overlap=self._shared(),
@@ -73,8 +75,10 @@ class TextEvaluator:
             for split, n in counts
         }
 
-    def tell_overlap(self) -> None:
-        """Say what the test text shares with training."""
+    def tell(self) -> None:
+        """Say what the test text shares with training, and what of it the tokenizer loses."""
+        if self.lost is not None:
+            self.callbacks.on_message(f"{self.name}: scored on the text {self.lost}: bits per byte are too few")
         if self.overlap is not None and (told := told_overlap(self.overlap["train"], "test")) is not None:
             self.callbacks.on_message(f"{self.name}: {told}")
 
@@ -89,5 +93,5 @@ def evaluate(planned: PlannedLanguageModel, record: Record, callbacks: Callback)
         callbacks.on_message(changed)
     model, tokenizer = load_language_model(of_run(planned.folder, record, NAME), set_threads(planned.config.trainer))
     evaluator = TextEvaluator(planned, tokenizer, callbacks)
-    evaluator.tell_overlap()
+    evaluator.tell()
     return evaluator.evaluate(model, planned.evaluation_id, planned.evaluation)

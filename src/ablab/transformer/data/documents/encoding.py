@@ -99,8 +99,17 @@ def encoded(tokenizer: TextTokenizer, documents: Sequence[str]) -> EncodedPart:
         sizes=_numbers(len(document.encode()) for document in documents),
         unknown=_numbers(map(tokenizer.unknown_in, ids)),
         keys=hashes(documents),
-        inexact=0 if tokenizer.is_exact else sum(map(ne, map(tokenizer.decode, map(_plain, ids)), documents)),
+        inexact=0 if tokenizer.is_exact else sum(map(ne, _decoded(tokenizer, ids), documents)),
     )
+
+
+def given_back(tokenizer: TextTokenizer, documents: Sequence[str]) -> Sequence[str]:
+    """Return what is left of documents in their tokens: all but unknown characters, unless the tokenizer is inexact."""
+    return documents if tokenizer.is_exact else [*_decoded(tokenizer, tokenizer.encode_all(documents))]
+
+
+def _decoded(tokenizer: TextTokenizer, ids: Sequence[npt.NDArray[Any]]) -> Iterator[str]:
+    return map(tokenizer.decode, map(_plain, ids))
 
 
 def _plain(ids: npt.NDArray[Any]) -> list[int]:

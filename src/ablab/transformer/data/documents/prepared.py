@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from math import log
+from operator import ne
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from ablab.text import Say, how_many
 from ablab.transformer.data.blocks import Counting, unseen
 from ablab.transformer.data.corpus import Corpus, is_file
 from ablab.transformer.data.documents import preparation
-from ablab.transformer.data.documents.encoding import hashes
+from ablab.transformer.data.documents.encoding import given_back, hashes
 from ablab.transformer.data.documents.preparation import KEYS, overlap
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.documents.text_corpus import TextCorpus
@@ -128,3 +129,16 @@ def overlaps(text: PreparedText, documents: Sequence[str]) -> dict[Literal["trai
     if not ((text.folder / KEYS).is_file() and valid.is_file()):
         return None
     return {"train": text.overlap_with(documents), "valid": overlap(hashes(documents), np.load(valid))}
+
+
+def lost(tokenizer: TextTokenizer, documents: Sequence[str]) -> str | None:
+    """Say what text a tokenizer makes of the documents that it does not give back; None where it gives back all.
+
+    What it loses, no model has to predict: only arms that lose the same are compared.
+    """
+    left = given_back(tokenizer, documents)
+    changed = sum(map(ne, left, documents))
+    if not changed:
+        return None
+    of = how_many(len(left), "document")
+    return f"as its tokenizer gives it back, {changed:,} of {of} changed, digest {json_digest(left, 12)}"
