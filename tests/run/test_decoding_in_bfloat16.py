@@ -9,6 +9,7 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.interval import NotTestable
 from ablab.tasks import identity
 from ablab.transformer.translation import evaluate
+from ablab.transformer.translation.texts import scored_again
 
 
 def evaluated(store, *words):
@@ -29,6 +30,7 @@ def test_it_gives_an_evaluation_of_its_own_with_the_loss_of_the_model(store, cap
     )
     with pytest.raises(NotTestable, match=r"signatures differ between a and b: .*own bf16"):
         check_comparable(one, other)
+    assert [*scored_again(rounded, store.run)] == []
 
 
 def test_the_settings_of_other_evaluations_do_not_name_it(store):

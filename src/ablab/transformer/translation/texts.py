@@ -35,8 +35,9 @@ def scored_again(evaluation: Evaluation, folder: RunFolder) -> Iterator[str]:
 def _differences(evaluation: Evaluation, hypotheses: Sequence[str], references: Sequence[str]) -> Iterator[str]:
     again = score(hypotheses, references, Scoring(**evaluation.settings.get("scoring", {})))
     where, scores = f"in {evaluation.evaluation_id}", evaluation.scores
-    if again.signatures != evaluation.signatures:
-        yield f"scored as {evaluation.signatures} {where}, here it would be {again.signatures}"
+    signatures = {name: evaluation.signatures.get(name) for name in again.signatures}  # there may be an engine's, too
+    if again.signatures != signatures:
+        yield f"scored as {signatures} {where}, here it would be {again.signatures}"
     for name, there, here in (("BLEU", scores["bleu"], again.bleu), ("chrF", scores["chrf"], again.chrf)):
         if abs(there - here) > TOLERANCE:
             yield f"{name} {there:.6f} on record {where}, {here:.6f} from its hypotheses"
