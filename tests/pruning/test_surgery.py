@@ -2,13 +2,15 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from ablab.transformer.decoding.search import beam_search
 from ablab.transformer.model.layerdrop import LayerDrop
+from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.pruning.search import all_combinations
 from ablab.transformer.pruning.strategies import Depths, Kept
 from ablab.transformer.pruning.surgery import prune, prune_weights
-from ablab.transformer.stages.models import build_model
+from ablab.transformer.stages.models import build_model, with_weights
 from tests.model.arms import EVALUATED_ARMS, VARIANTS, VOCAB, Arm, composed, source, stir, target, vary
 
 KEPT = [Kept((0, 1), (0, 2)), Kept((1,), (0, 1, 2)), Kept((0,), (2,)), Kept((0, 1), (0, 1, 2))]
@@ -67,6 +69,18 @@ def test_surgery_on_the_weights_is_surgery_on_the_model(arm, kept):
     shallow = arm.build(changes)
     shallow.load_state_dict(prune_weights(full.state_dict(), kept))
     assert_same(outputs(shallow.eval()), outputs(skipping(arm, kept)))
+
+
+def test_a_pruned_model_is_loaded_whatever_scores_of_learned_rates_its_file_has(tmp_path):
+    full, kept = stirred(LEARNED), KEPT[0]
+    rates = {"layerdrop_encoder": 0.2, "layerdrop_decoder": 0.2, "layerdrop_rates": "learned"}
+    config = vary(composed(*VARIANTS["pre"]), rates)
+    weights = {name: each.contiguous() for name, each in prune_weights(full.state_dict(), kept).items()}
+    assert any(".layerdrop." in name for name in weights)
+    save_file(weights, tmp_path / "model.safetensors")
+    saved = SavedModel("it", tmp_path / "model.safetensors", config, None, layers=kept.layers, whole=config)
+    built = build_model(config, src_vocab=VOCAB, tgt_vocab=VOCAB).double()
+    assert_same(outputs(with_weights(built, saved, torch.device("cpu"))), outputs(prune(full, kept)))
 
 
 def test_every_way_to_remove_layers_says_something_else():

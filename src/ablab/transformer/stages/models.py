@@ -62,7 +62,9 @@ def with_weights(model: AnyTokenModel, saved: SavedModel, device: torch.device) 
         model = model.of_layers(saved.layers)
     if saved.heads is not None:
         model = with_heads(model, saved.heads)
-    model.load_state_dict(_weights(saved))
+    own = model.state_dict().keys()  # a pruned model has no learned rates of LayerDrop, whose scores its file may have
+    weights = {name: each for name, each in _weights(saved).items() if name in own or ".layerdrop." not in name}
+    model.load_state_dict(weights)
     return model.to(device).eval()
 
 
