@@ -1,12 +1,15 @@
 """Prepared text: what is stored, told and counted; made once, whole or absent."""
 
 import math
+import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ablab.errors import UserError
 from ablab.transformer.data.documents import encoding
+from ablab.transformer.data.documents.preparation import TrainingDocuments
 from ablab.transformer.data.documents.prepared import (
     PreparedText,
     check_vocabulary,
@@ -113,6 +116,27 @@ def test_overlap_is_told_and_dropped(train, tmp_path):
     assert dropped.manifest["train"]["dropped_overlap"] == 3
     assert dropped.manifest["overlap"] == {"of": 3, "same": 0, "near": 0}
     assert [*dropped.remarks()] == ["data.overlap=drop leaves out 3 training documents"]
+
+
+def test_what_is_left_out_does_not_depend_on_how_much_is_evaluated(train, tmp_path):
+    test = tmp_path / "test"
+    test.write_text("\n".join([LINES[7], LINES[9]]))
+    data = documents(train, separator="line", test=str(test), overlap="drop")
+    fewer = data.model_copy(update={"test_documents": 1})
+    assert text_id(fewer) == text_id(data)
+    whole, part = ([*TrainingDocuments(each)] for each in (data, fewer))
+    assert whole == part
+    assert not {LINES[7], LINES[9]} & {*whole}
+
+
+def test_another_process_is_given_the_folder_alone(train, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prepared = prepare(documents(train, separator="line"), Path("corpora"), lambda _: None)
+    before = pickle.dumps(prepared)
+    count = len(prepared.train)
+    assert pickle.dumps(prepared) == before
+    monkeypatch.chdir("/")
+    assert len(pickle.loads(before).train) == count
 
 
 def test_the_unigram_loss_is_that_of_the_frequencies_of_training(tmp_path):

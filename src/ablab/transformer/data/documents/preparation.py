@@ -24,7 +24,7 @@ from ablab.transformer.data.documents.encoding import (
 )
 from ablab.transformer.data.documents.shards import GrowingShard, Shard
 from ablab.transformer.data.documents.text_corpus import TextCorpus
-from ablab.transformer.data.documents.texts import text_of, wanted
+from ablab.transformer.data.documents.texts import in_full, text_of, wanted
 from ablab.transformer.data.documents.tokenizers import (
     Bytes,
     Characters,
@@ -63,7 +63,8 @@ class TrainingDocuments:
             yield from texts.documents("train")
             return
         self.dropped, left = 0, False
-        splits = [texts.documents("valid"), *(documents for _, documents in texts.tests())]
+        whole = text_of(in_full(self.data))  # an evaluation of fewer documents is one of the same run
+        splits = [whole.documents("valid"), *(documents for _, documents in whole.tests())]
         held = {near_key(document) for documents in splits for document in documents}
         for document in texts.documents("train"):
             if near_key(document) in held:

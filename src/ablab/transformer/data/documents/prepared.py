@@ -40,6 +40,10 @@ class PreparedText:
 
     folder: Path
 
+    def __getstate__(self) -> dict[str, Path]:
+        """Give another process the folder alone, by a path that does not depend on where it runs."""
+        return {"folder": self.folder.resolve()}
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """Numbers of documents, tokens and bytes, the unigram loss in nats per validation token, and checksums."""
@@ -112,6 +116,7 @@ def text_id(data: Corpus | TextCorpus) -> str:
     content = {
         "text preparation": PREPARATION,
         library: version(library),
+        **({"left out": "all that is held out"} if data.overlap == "drop" else {}),
         "options": data.effective().part(Role.RECIPE),
         **text_of(data).digests(),
     }

@@ -138,9 +138,17 @@ def _check_tokenizer(name: str) -> None:
 
 def wanted(data: Corpus | TextCorpus, split: str) -> int | None:
     """Return the number of documents of a split that the options ask for; None: all."""
-    unit = "pairs" if isinstance(data, Corpus) else "documents"
-    found: int | None = getattr(data, f"{split}_{unit}")
+    found: int | None = getattr(data, _count_of(data, split))
     return found
+
+
+def in_full(data: Corpus | TextCorpus) -> Corpus | TextCorpus:
+    """Return a corpus with all documents of validation and test."""
+    return data.model_copy(update={_count_of(data, split): None for split in ("valid", "test")})
+
+
+def _count_of(data: Corpus | TextCorpus, split: str) -> str:
+    return f"{split}_{'pairs' if isinstance(data, Corpus) else 'documents'}"
 
 
 def check_sizes(data: Corpus | TextCorpus) -> None:
