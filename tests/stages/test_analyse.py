@@ -17,10 +17,13 @@ from ablab.transformer.analysis import attentions, masked
 from ablab.transformer.data.prepared import prepare
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages import inside
+from ablab.transformer.stages.asked import Asked
 from ablab.transformer.stages.models import load_model
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.translation import analyse as look
+from ablab.transformer.translation import analyses
 from ablab.transformer.translation.analyses import SITES
+from ablab.transformer.translation.evaluate import evaluate
 from ablab.transformer.translation.validation import loss_of_pairs
 from tests.run.conftest import Said, make_store, typed
 
@@ -236,6 +239,18 @@ def test_other_words_ask_for_more_or_fewer_heads_and_for_a_text(outputs):
     assert "nothing is computed again" not in analyse(outputs, f"run={run.run_id}", "text=two").out
 
 
+def test_a_text_is_looked_into_along_the_greedy_translation_too(outputs):
+    run = scalenorm(outputs)
+    record = run.record()
+    planned = reopened(FinishedRun(run, record), ["decoding=greedy"])
+    evaluate(planned, record, Callback())
+    wanted = [each for each in analyses.wanted(planned, record, Asked(text="two three")) if each.key.endswith("text")]
+    look.add_artefacts(planned, record, wanted, Callback())
+    settings = comparable_artefacts(run.artefacts)["next_token_of_text"].settings
+    assert settings["search"]["beam_size"] == 1
+    assert "length_penalty" not in settings["search"]
+
+
 def test_quality_by_length_needs_no_model(outputs, monkeypatch):
     run = scalenorm(outputs)
     assert analyse(outputs, f"run={run.run_id}").code == 0
@@ -271,7 +286,7 @@ BAD = {
     "RUN decoding=greedy": ["decoding=greedy: no such key"],
     "RUN data.src=fr": ["data.src=fr: no such key here"],
     "RUN hello": ["hello: no such key"],
-    "RUN data.test_pairs=3": ["has not translated test", "type its train line again"],
+    "RUN data.test_pairs=3": ["has not been scored on test", "type its train line again"],
     "UNFINISHED": ["has not finished; type its train line again"],
     "DIVERGED": ["diverged (too hot); it has no weights to use"],
     "DAMAGED": ["scalenorm_g.json: not readable as JSON"],

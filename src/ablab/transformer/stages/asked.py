@@ -82,7 +82,7 @@ def evaluated(planned: PlannedRun[Any]) -> Evaluation:
     evaluation = planned.folder.evaluation(planned.evaluation_id)
     if evaluation is None:
         raise UserError(
-            f"{planned.run_id} has not translated {planned.evaluation['test']['name']}; type its train line again, "
+            f"{planned.run_id} has not been scored on {planned.evaluation['test']['name']}; type its train line again, "
             "with the words that name this test set"
         )
     return evaluation

@@ -58,7 +58,8 @@ def wanted(planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wa
     ]
     if asked.text is not None:
         source = planned.config.data.as_read([(asked.text, "")])[0][0]
-        search = {key: planned.evaluation["decoding"][key] for key in SEARCH}
+        decoding = planned.evaluation["decoding"]
+        search = {key: decoding[key] for key in SEARCH if key in decoding}  # greedy search has no length penalty
         found.append(wanted_of("next_token_of_text", "next_token", source=source, search=search))
     if asked.heads is not None:
         valid = record.data["valid"]
