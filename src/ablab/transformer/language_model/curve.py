@@ -13,7 +13,8 @@ from ablab.transformer.language_model.schema import NAME, PlannedLanguageModel
 from ablab.transformer.language_model.schema import evaluation as evaluation_of
 from ablab.transformer.language_model.scores import bits_per_byte
 from ablab.transformer.language_model.scoring import predicted, windows_of
-from ablab.transformer.model.language_model import LanguageModel
+from ablab.transformer.model.attention import SelfAttention
+from ablab.transformer.model.language_model import LanguageModel, reads_apart
 from ablab.transformer.pruning.heads import Heads, Importance
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Kept
@@ -63,7 +64,9 @@ class TextBench(Bench):
 
     def importance_of_heads(self) -> Importance:
         with self.callbacks.counting("importance of heads", None) as advance:
-            batches = (window.packed for window in windows_of(self.text, self.context))
+            apart = any(isinstance(each, SelfAttention) and reads_apart(each) for each in self.model.modules())
+            one = 1 if apart else None  # a head's mask is that of its row
+            batches = (window.packed for window in windows_of(self.text, self.context, one))
             return head_importance(self.model, batches, advance)
 
     def valid(self, kept: Kept | Heads) -> dict[str, float]:

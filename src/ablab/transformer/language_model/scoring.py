@@ -66,9 +66,9 @@ def predicted(model: Any, shard: Shard, context: int, progress: Callable[[int], 
     return Predicted(nats, right, (SPELT_OUT * shard.unknown).astype(np.float64), shard.lengths, shard.sizes)
 
 
-def windows_of(shard: Shard, context: int) -> Iterable[Window]:
-    """Return windows over all documents of a shard."""
-    return windows(shard, context=context, batch_tokens=max(context, WINDOW_TOKENS))
+def windows_of(shard: Shard, context: int, batch_tokens: int | None = None) -> Iterable[Window]:
+    """Return windows over all documents of a shard. `batch_tokens`: of a batch, or one window; None: the usual."""
+    return windows(shard, context=context, batch_tokens=batch_tokens or max(context, WINDOW_TOKENS))
 
 
 def of_tokens(predictions: Predictions) -> tuple[Float[Tensor, "tokens"], Bool[Tensor, "tokens"]]:

@@ -105,15 +105,22 @@ class CausalLayer(nn.Module):
         return self.around_feed_forward(x, self.feed_forward)
 
 
+def reads_apart(attention: SelfAttention) -> bool:
+    """Return whether it reads each document of a row by itself, which is slow.
+
+    What a part of the user's knows of positions may begin with those of the row.
+    """
+    return attention.position is not None and type(attention.position) not in RELATIVE
+
+
 def _attend(
     attention: SelfAttention, x: Float[Tensor, "batch length d_model"], documents: PackedDocuments | None
 ) -> Float[Tensor, "batch length d_model"]:
     if documents is None:
         return attention(x, causal=True)
-    if attention.position is None or type(attention.position) in RELATIVE:
+    if not reads_apart(attention):
         queries, memory = attention.project_all(x, 0)
         return attention.mix(queries, memory, documents.visible)
-    # What a part of the user's knows of positions may begin with those of the row: each document by itself is slow.
     apart = [attention(x[row : row + 1, begin:end], causal=True)[0] for row, begin, end in documents.spans]
     return torch.cat(apart).view_as(x)
 
