@@ -175,6 +175,21 @@ def test_the_same_line_trains_nothing_again(store):
     assert "nothing is trained again" in typed(*store.words).out
 
 
+def test_a_model_that_was_trained_in_lower_case_reads_prompts_and_texts_so(tmp_path, capsys):
+    words = [word for word in TINY if not word.startswith("data")]
+    line = (*words, "data=numbers", "data.lowercase=true", "data.tokenizer=char", f"outputs={tmp_path}")
+    assert typed(*line).code == 0
+    (run,) = all_runs(tmp_path / "smoke")
+    words = ("generate", f"run={run.run_id}", f"outputs={tmp_path / 'smoke'}", "max_tokens=12")
+    lower, upper = (said(capsys, *words, f"prompt={prompt}")[1] for prompt in ("one two", "One TWO"))
+    assert upper.out == lower.out.replace("one two", "One TWO")
+    assert upper.err == ""
+    code, _ = said(capsys, "analyse", *words[1:3], "text=One TWO")
+    assert code == 0
+    (artefact,) = (json.loads(path.read_text()) for path in run.artefacts.glob("next_token_of_text.json"))
+    assert artefact["settings"]["text"] == "one two"
+
+
 def test_generate_continues_a_prompt_and_a_seed_decides_it(store, capsys):
     words = ("generate", f"run={store.first}", f"outputs={store.outputs}", "prompt=the cat", "max_tokens=12")
     first, again, other = (said(capsys, *words, f"seed={seed}")[1].out for seed in (1, 1, 2))

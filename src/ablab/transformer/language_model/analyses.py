@@ -52,7 +52,9 @@ def wanted(planned: PlannedLanguageModel, record: Record, asked: Asked) -> list[
         if place == LOOKED_INTO:
             found += [wanted_of(each, each, text=text) for each in ("next_token", "uncertainty")]
     if asked.text is not None:
-        found.append(wanted_of("next_token_of_text", "next_token", text=asked.text))
+        data = planned.config.data
+        text = data.as_read([(asked.text, "")])[0][0] if isinstance(data, Corpus) else asked.text
+        found.append(wanted_of("next_token_of_text", "next_token", text=text))
     if asked.heads is not None:
         documents = min(asked.heads, record.data["valid"]["documents"])
         on = {"corpus": record.data["corpus"], "documents": documents, "site": STACK}

@@ -15,7 +15,7 @@ from ablab.tasks.verbs import Options, Outputs, TextOrJson, read_words, say_json
 from ablab.text import how_many
 from ablab.tracking.console import Console
 from ablab.transformer.language_model.schema import NAME
-from ablab.transformer.pruning.saved_model import find_model
+from ablab.transformer.pruning.saved_model import as_read, find_model
 
 if TYPE_CHECKING:
     from ablab.transformer.data.documents.tokenizers import TextTokenizer
@@ -88,7 +88,8 @@ def generate(arguments: Sequence[str]) -> int:
 
     saved = find_model(options.run, Path(options.outputs), task=NAME)
     model, tokenizer = load_language_model(saved, device_of(options.device))
-    encoded = tokenizer.encode(options.prompt)
+    (read,) = as_read(saved, [options.prompt])
+    encoded = tokenizer.encode(read)
     if unknown := tokenizer.unknown_in(encoded):
         Console(stderr=True).say(
             f"unknown to the tokenizer, and read as one sign: {how_many(unknown, 'token')} of prompt"
