@@ -186,8 +186,9 @@ def test_training_that_breaks_a_law_is_found(word, law, why, study):
     group, _, option = word.partition("=")
     own = {"optim": "clip: 1.0\n", "drophead": "sites: [encoder, decoder, cross]\n"}.get(group, "")
     study(TRAINING, {f"{group}/{option}": f"_target_: parts.{option}\n{own}"})
-    checked = [each for each in of_training.laws([], of_optimiser=group == "optim") if each.sentence.startswith(law)]
-    assert why in _broken(checked[0], compose([word, *SIZE, "training.max_steps=8"]).config)
+    laws = of_training.laws([], of_model.built, of_optimiser=group == "optim")
+    (checked,) = [each for each in laws if each.sentence.startswith(law)]
+    assert why in _broken(checked, compose([word, *SIZE, "training.max_steps=8"]).config)
 
 
 def test_a_rate_out_of_its_range_ends_training_in_a_line(study, capsys):

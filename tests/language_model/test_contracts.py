@@ -10,8 +10,12 @@ from ablab.transformer.language_model.training import LanguageModelValidation
 from ablab.transformer.model.attention import SelfAttention
 from ablab.transformer.model.norms import LayerNorm
 from ablab.transformer.translation.contracts.laws import BrokenError
+from tests.contracts.test_check import TRAINING
 from tests.language_model.conftest import TINY, text
 from tests.language_model.models import composed
+from tests.parts.conftest import study
+
+__all__ = ["study"]
 
 ARMS = {
     "default": (),
@@ -68,9 +72,36 @@ def test_check_runs_them_all_and_a_run_that_is_continued(tmp_path, capsys):
     words = [word for word in TINY if not word.startswith(("smoke", "logger", "trainer"))]
     assert main(["check", "norm=rmsnorm", *words, f"data.train={tmp_path / 'text.txt'}"]) == 0
     said = capsys.readouterr().out
-    assert said.count("holds") == len(OF_MODEL) + 1  # with the run
+    assert said.count("holds") == len(OF_MODEL) + 3  # with the optimiser, the rates and the run
     assert "never crosses a document" in said
     assert "stopped and continued" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("schedule=once", "the learning rate at step 30 of 40 is -5.0"),
+        ("drophead=deep", "decoder layer 3, is 0.675"),
+        ("optim=decaying", "moves without a gradient"),
+    ],
+)
+def test_parts_of_training_are_held_to_their_laws(word, why, study):
+    group, _, option = word.partition("=")
+    own = {"optim": "clip: 1.0\n", "drophead": "sites: [decoder]\n"}.get(group, "")
+    study(TRAINING, {f"{group}/{option}": f"_target_: parts.{option}\n{own}"})
+    config = composed(word, "training.max_steps=8")
+    said = []
+    for law in (*contracts.laws({group}, []),)[len(OF_MODEL) : -1]:  # without the run
+        try:
+            law.check(config)
+        except BrokenError as error:
+            said.append(str(error))
+    assert why in " ".join(said)
+
+
+def test_a_pruning_strategy_is_checked_in_translation(capsys):
+    assert main(["check", "task=language_model", "pruning=random"]) == 2
+    assert "allowed: the line without task=language_model" in capsys.readouterr().err
 
 
 def test_a_validation_is_ordered_by_its_loss_and_goes_through_a_checkpoint():

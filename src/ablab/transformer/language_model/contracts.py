@@ -1,18 +1,19 @@
 """The laws of a language model's parts: documents in one row, the future, decoding, rates, and a resumed run."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import torch
 from torch import Tensor
 
+from ablab.errors import UserError
 from ablab.transformer.data.documents.packing import IGNORED, Packed
 from ablab.transformer.language_model.build import build_language_model
 from ablab.transformer.language_model.schema import LanguageModelConfig
 from ablab.transformer.model.language_model import LanguageModel, PackedDocuments
 from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.training.state import TrainingState
+from ablab.transformer.translation.contracts import of_training
 from ablab.transformer.translation.contracts.laws import Law, require_close, require_equal
-from ablab.transformer.translation.contracts.of_training import LawOfResume
 
 VOCAB, END = 24, 0
 ROUNDING = 1e-9
@@ -89,10 +90,12 @@ OF_MODEL = (
 )
 
 
-def laws(line: list[str]) -> Iterator[Law]:
-    """Yield all laws; `line` describes the run that is stopped and continued."""
+def laws(chosen: Collection[str], line: list[str]) -> Iterator[Law]:
+    """Yield the laws of the chosen groups; `line` describes the run that is stopped and continued."""
+    if "pruning" in chosen:
+        raise UserError("pruning: its laws are those of translation; allowed: the line without task=language_model")
     yield from OF_MODEL
-    yield Law("a run that is stopped and continued ends with equal weights", LawOfResume(line))
+    yield from of_training.laws(line, _model, of_optimiser="optim" in chosen)
 
 
 def _model(config: LanguageModelConfig) -> LanguageModel:

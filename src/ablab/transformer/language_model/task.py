@@ -97,7 +97,7 @@ class LanguageModelling(TransformerTask):
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
         from ablab.transformer.language_model.contracts import laws  # torch from here on
 
-        return laws(line)
+        return laws(chosen, line)
 
     def check(self, config: LanguageModelConfig) -> None:
         check_texts(config.data)

@@ -19,4 +19,4 @@ def laws(chosen: Collection[str], line: list[str]) -> Iterator[Law]:
         yield from of_losses.LAWS
     if "pruning" in chosen:
         yield from of_pruning.LAWS
-    yield from of_training.laws(line, of_optimiser="optim" in chosen)
+    yield from of_training.laws(line, of_model.built, of_optimiser="optim" in chosen)

@@ -3,7 +3,7 @@
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from ablab.files import sha256
 from ablab.store.run_folder import SELECTED
 from ablab.tasks.plan import PlannedRun, plan
 from ablab.tracking.console import Console
-from ablab.transformer.config.schema import TranslationConfig
+from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.model.place import Place
+from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.stages.builders import build_objective
 from ablab.transformer.stages.callbacks import MetricsCallback
 from ablab.transformer.stages.train import train
@@ -24,7 +25,6 @@ from ablab.transformer.training.callbacks import Callback, Callbacks
 from ablab.transformer.training.module import StepConfig
 from ablab.transformer.training.state import TrainingState
 from ablab.transformer.translation.contracts.laws import BrokenError, Law, require
-from ablab.transformer.translation.contracts.of_model import built
 from ablab.transformer.translation.validation import TranslationValidation
 
 LENGTHS = (None, 40, 2000)
@@ -34,25 +34,24 @@ DEPTHS = (None, 4, 6)
 """Layers of a stack, whose DropHead rates are asked for; None: of the model that is checked."""
 
 
-def rates(config: TranslationConfig) -> None:
+def rates(config: TransformerConfig) -> None:
     """Ask for the rates of every step up to the last, and of some after it, in trainings of several lengths."""
     for steps in LENGTHS:
         _learning_rates(config if steps is None else _having(config, "training", max_steps=steps))
+    stacks = [name for name in ("encoder_layers", "decoder_layers") if name in type(config.model).model_fields]
     for depth in DEPTHS:
-        _drophead_rates(
-            config if depth is None else _having(config, "model", encoder_layers=depth, decoder_layers=depth)
-        )
+        _drophead_rates(config if depth is None else _having(config, "model", **dict.fromkeys(stacks, depth)))
 
 
-def _having(config: TranslationConfig, section: str, **values: int) -> TranslationConfig:
+def _having(config: TransformerConfig, section: str, **values: int) -> TransformerConfig:
     return config.model_copy(update={section: getattr(config, section).model_copy(update=values)})
 
 
-def _objective(config: TranslationConfig) -> StepConfig:
+def _objective(config: TransformerConfig) -> StepConfig:
     return build_objective(config, TrainingState(validations=[TranslationValidation(1, loss=3.0, bleu=1.0)]))
 
 
-def _learning_rates(config: TranslationConfig) -> None:
+def _learning_rates(config: TransformerConfig) -> None:
     objective, last = _objective(config), config.training.max_steps or 1000
     for step in (*range(1, last + 1), 2 * last, 100 * last):
         rate = objective.learning_rate(step)
@@ -61,7 +60,7 @@ def _learning_rates(config: TranslationConfig) -> None:
         require(in_range, f"the learning rate at step {step} of {last} is {rate}, not from 0 to {config.peak_rate}")
 
 
-def _drophead_rates(config: TranslationConfig) -> None:
+def _drophead_rates(config: TransformerConfig) -> None:
     objective, last = _objective(config), config.training.max_steps or 1000
     most = config.drophead.own.get("p", 1.0)
     for place in _places(config):
@@ -72,18 +71,20 @@ def _drophead_rates(config: TranslationConfig) -> None:
             require(dropped == objective.drophead_rate(step, place), f"{at}, changes")
 
 
-def _places(config: TranslationConfig) -> Iterator[Place]:
+def _places(config: TransformerConfig) -> Iterator[Place]:
     """Yield every attention of the model."""
-    for layer in range(1, config.model.encoder_layers + 1):
+    encoder, decoder = (config.sizes[f"{stack}_layers"] for stack in ("encoder", "decoder"))
+    for layer in range(1, encoder + 1):
         yield Place("encoder", layer, "self_attention")
-    for layer in range(1, config.model.decoder_layers + 1):
+    for layer in range(1, decoder + 1):
         yield Place("decoder", layer, "self_attention")
-        yield Place("decoder", layer, "cross_attention")
+        if encoder:
+            yield Place("decoder", layer, "cross_attention")
 
 
-def steps(config: TranslationConfig) -> None:
-    """Take a step of the optimiser where every other parameter has a gradient."""
-    model, objective = built(config), _objective(config)
+def steps(config: TransformerConfig, model: TokenModel) -> None:
+    """Take a step of the optimiser where every other parameter of the model has a gradient."""
+    objective = _objective(config)
     optimizer = objective.optimizer(list(model.named_parameters()))
     for group in optimizer.param_groups:
         group["lr"] = config.peak_rate
@@ -149,9 +150,10 @@ class StopAt(Callback):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def laws(words: list[str], *, of_optimiser: bool) -> tuple[Law, ...]:
-    """Return the laws of training; `words` describe the run that is stopped and continued."""
-    own = [Law("a step moves what has a gradient, and nothing else", steps)] if of_optimiser else []
+def laws(words: list[str], build: Callable[[Any], TokenModel], *, of_optimiser: bool) -> tuple[Law, ...]:
+    """Return the laws of training; `words` describe the run that is stopped and continued, `build` makes its model."""
+    stepped = Law("a step moves what has a gradient, and nothing else", lambda config: steps(config, build(config)))
+    own = [stepped] if of_optimiser else []
     return (
         *own,
         Law("every rate is a number in its range, at every step", rates),
