@@ -250,6 +250,43 @@ def test_a_registered_arm_that_the_table_lacks_says_where_it_is_named(place, cap
     assert "ablab register, typed again, registers the file as it is now" in err
 
 
+NAMED_LATER = {
+    "an arm by how its name begins": ("baseline: a", {"a": 1, "b-lr3": 3}, "b: no arm of the table has the name"),
+    "the baseline, too": ("baseline: a", {"a-weak": 1, "b": 3}, "a: no arm of the table has the name"),
+    "an arm by some of its levels": (
+        "baseline: n=a",
+        {"n=a,lr=1": 1, "n=b,lr=3": 3},
+        "n=a, n=b: no arm of the table has the name",
+    ),
+    "not where the baseline has the other levels": ("baseline: 'n=a,lr=1'", {"n=a,lr=1": 1, "n=b,lr=1": 3}, None),
+    "not where all arms were named": ("arms: [a, b-lr3]\nbaseline: a", {"a": 1, "b-lr3": 3}, None),
+    "of the arms that were named": (
+        "arms: [a, b-lr3]\nbaseline: a",
+        {"a": 1, "b-lr3": 3, "c": 2},
+        "b: no arm of the table has the name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMED_LATER)
+def test_a_name_that_stands_for_whichever_arm_came_makes_claims_exploratory(place, capsys, case):
+    """Of many arms that were trained, the best could have been put into the table."""
+    baseline, arms, why = NAMED_LATER[case]
+    arm = "n=b" if "n=" in baseline else "b"
+    (place / "claims.yaml").write_text(CLAIMS.replace("baseline: a", baseline).replace("arm: b", f"arm: {arm}"))
+    registered(capsys, "claims.yaml", "table=results.csv")
+    rows = [
+        f'"{name}",{seed},score,{mean + (7 * seed + mean) % 5 / 10}'
+        for name, mean in arms.items()
+        for seed in (1, 2, 3)
+    ]
+    write(place, rows)
+    data, _, _ = reported()
+    (claim,) = data["claims"]
+    assert (claim["exploratory"] is None) == (why is None)
+    assert why is None or any(note.startswith(why) for note in data["notes"])
+
+
 REFUSED = {
     "no file": (["none.yaml"], None, "claims=none.yaml: no such file"),
     "no name": ([], None, "no name of a file of claims"),

@@ -181,7 +181,7 @@ def fixed(
     )
     present = Registered(claims=list(claims), seeds=[], runs_already_done=0)
     withdrawn = [claim for claim in registered.claims if not present.asks(claim)]
-    departed = "; ".join(_departures(found, judged)) or None
+    departed = "; ".join([*_departures(found, judged), *_chosen_arms(then, judged, grid)]) or None
     notes = [
         *([] if departed is None else [departed]),
         f"{how_many(len(registered.claims), 'claim')} registered on {found.day}, digest {found.digest} of "
@@ -219,6 +219,21 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
     if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
         what = "was last written" if judged.results.began is None else "has a run that began"
         yield f"{Path(place).name} {what} on {_day(at)}, before the claims were registered on {found.day}"
+
+
+def _chosen_arms(registered: TableExperiment, judged: JudgedTable, grid: Grid) -> Iterator[str]:
+    """Yield which names say what they are about only by the arms that the table has: another could have been put there.
+
+    Nothing was left to choose where all arms were registered by their names.
+    """
+    if registered.arms is not None and not _other_arms(registered.arms, judged.results.runs):
+        return
+    named = [name for claim in registered.claims for name in (claim.arm, claim.baseline) if name]
+    lost = [name for name in named if name not in ("each", "before") and grid.fixed(name) is None]
+    if registered.baseline not in (None, *judged.results.runs):
+        lost.insert(0, str(registered.baseline))
+    if lost:
+        yield f"{', '.join(dict.fromkeys(lost))}: no arm of the table has the name that was registered"
 
 
 def _other_arms(registered: Sequence[str] | None, there: Collection[str]) -> str:

@@ -59,13 +59,9 @@ class Grid:
         Where the design lists its arms: the arm whose name alone begins so. `key`: where the name was given, for the
         UserError.
         """
-        by_name = {arm.name: arm for arm in self.arms}
-        exact = by_name.get(name) or by_name.get(f"+{name}")
-        if exact is not None:
-            return exact
+        if (fixed := self.fixed(name)) is not None:
+            return fixed
         levels = self.levels_in(name)
-        if levels and (cell := self.cell(levels)) is not None:
-            return cell
         fitting = [arm for arm in self.arms if levels and levels.items() <= arm.levels.items()]
         fitting = fitting or [arm for arm in self.arms if not self.usual and arm.name.startswith(name)]
         if len(fitting) == 1:
@@ -73,6 +69,13 @@ class Grid:
         if fitting:
             raise UserError(f"{key}={name}: {len(fitting)} arms are like that: {'; '.join(a.name for a in fitting)}")
         raise UserError(f"{key}={name}: no such arm; {self._nameable(name)}")
+
+    def fixed(self, name: str) -> Arm | None:
+        """Return the arm of this name, or of these levels and the baseline's; None where it depends on other arms."""
+        by_name = {arm.name: arm for arm in self.arms}
+        exact = by_name.get(name) or by_name.get(f"+{name}")
+        levels = None if exact is not None else self.levels_in(name)
+        return self.cell(levels) if levels else exact
 
     def levels_in(self, name: str) -> dict[str, str] | None:
         """Return the levels in `norm=scalenorm,layerdrop=0.2`, or in `scalenorm`; None if it names something else."""
