@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from ablab.api.judging import judge_frame
 from ablab.judge.claims import judge
 from ablab.judge.contrasts import readings, shared_scores
 from ablab.judge.effects import effect_lines
@@ -270,3 +271,29 @@ def test_one_that_is_not_has_the_interval_that_would_decide(selection):
     assert interaction.difference == pytest.approx(
         np.mean(np.array([1.0, -1.0, -1.0, 1.0]) @ np.array(shared_scores([cells[name] for name in CELLS], BLEU)))
     )
+
+
+def judged(arms, *claims):
+    rows = [
+        {"arm": arm, "seed": seed, "metric": "acc", "value": value}
+        for arm, values in arms.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    return judge_frame(rows, "acc", claims=claims)
+
+
+def test_a_factor_that_changes_nothing_makes_no_effect_surer():
+    """Copies of runs are no further runs: neither in the mean of a level, nor as arms that lend their scatter."""
+    usual, other = [10.0, 11.0, 12.5], [12.0, 14.0, 14.6]
+    alone = judged({"n=a": usual, "n=b": other}, {"arm": "n=b", "expect": "greater"}).verdicts[0]
+    copied = {"n=a,d=0": usual, "n=b,d=0": other, "n=a,d=1": usual, "n=b,d=1": other}
+    for claim in ({"effect": "n=b", "expect": "greater"}, {"arm": "n=b", "expect": "greater"}):
+        (found,) = judged(copied, claim).verdicts
+        assert (found.p, found.interval) == (pytest.approx(alone.p), alone.interval)
+
+
+def test_the_methods_say_when_the_error_rate_of_effects_holds():
+    arms = {f"n={n},d={d}": [n + d, n + 2, n * d + 3.5] for n in (1, 2) for d in (3, 4)}
+    effect, arm = {"effect": "n=2", "expect": "greater"}, {"arm": "n=2", "expect": "greater"}
+    said = [" ".join(judged(arms, claim).document.methods) for claim in (effect, arm)]
+    assert ["for effects no more alike within a level than between" in each for each in said] == [True, False]

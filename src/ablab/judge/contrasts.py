@@ -1,6 +1,6 @@
 """Main effects, interactions and other contrasts: the evidence for claims about several arms."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -73,9 +73,9 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
     return found
 
 
-def sharing(runs: Sequence[Collection[str]]) -> list[list[int]]:
-    """Return the places of arms in groups that share runs. runs: of each arm."""
-    groups: list[tuple[set[str], list[int]]] = []
+def sharing(runs: Sequence[Collection[Hashable]]) -> list[list[int]]:
+    """Return the places of arms in groups that share runs, or whatever else tells them: runs of each arm."""
+    groups: list[tuple[set[Hashable], list[int]]] = []
     for place, own in enumerate(runs):
         shared = next((group for group in groups if not group[0].isdisjoint(own)), None)
         if shared is None:
@@ -91,12 +91,14 @@ def independent(
 ) -> tuple[list[float], list[list[float]]]:
     """Return weights and scores of arms whose runs are their own. Those that share runs, as arms that differ by pruning
     or by decoding alone do, are one arm, whose score is the weighted mean: as several they would pass for other runs.
+    So are those of one sign whose scores are equal under each seed, as a factor without any effect makes them.
 
     One whose weights and scores cancel is left out, and so all may be. Where the weights alone do, what is left has
     another noise than a run, and the arms stay as they are: their difference then seems less certain than it is.
     """
     found: list[tuple[float, list[float]]] = []
-    for places in sharing([arm.folders for arm in arms]):
+    told = zip(arms, weights, scores, strict=True)
+    for places in sharing([{*arm.folders, (weight > 0, *values)} for arm, weight, values in told]):
         own, whole = np.array([weights[place] for place in places]), np.array([scores[place] for place in places])
         summed, total = without_rounding(own @ whole, whole), float(own.sum())
         if abs(total) > ROUNDING:

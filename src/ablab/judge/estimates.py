@@ -117,9 +117,11 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
     """Return the other arms from whose scatter a comparison of these may borrow.
 
     Arms that fail scatter for reasons of their own; arms scored otherwise, or of another level of `within`, such as a
-    language, on another scale. Of arms that share runs, as those that differ by decoding do, one lends its scatter.
+    language, on another scale. Of arms that share runs, as those that differ by decoding do, one lends its scatter; and
+    so of those with equal scores.
     """
     own = frozenset[str]().union(*(arm.folders for arm in arms))
+    known = {tuple(_values(arm, measure)) for arm in arms}
     found = []
     for other in selection.rows:
         if other.diverged or len(other.finished) < 2 or other.folders & own:
@@ -127,9 +129,10 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
         alike = (arm for arm in arms if level_of(selection, arm) == level_of(selection, other))
         if not any(are_comparable(other, arm, measure) for arm in alike):
             continue
-        if len(_values(other, measure)) == len(other.finished):
-            found.append(other)
-    return [found[places[0]] for places in sharing([other.folders for other in found])]
+        values = tuple(_values(other, measure))
+        if len(values) == len(other.finished) and values not in known:
+            found.append((other, {*other.folders, values}))
+    return [found[places[0]][0] for places in sharing([told for _, told in found])]
 
 
 def level_of(selection: SelectedArms, arm: ArmRuns) -> str | None:

@@ -214,6 +214,9 @@ CONDITION = {
 }
 """When the error rate holds."""
 
+WITHIN_LEVELS = ", for effects no more alike within a level than between"
+"""Of equal seeds, where several arms have a weight of one sign."""
+
 CHANGES = "Tuning changes a verdict: the differences differ, at 5 % over all claims made both ways (Holm)."
 
 OLDER_TEST = (
@@ -297,6 +300,8 @@ def _errors(selection: SelectedArms) -> str:
     shared = shared or f" over {len(together)} claims" * several
     apart = ", later claims apart" * (len(together) < len(selection.claims))
     looks, condition = selection.looks, CONDITION[selection.error]
+    if selection.error == "moderated" and any(len(claim.weights) > 2 for claim in together):
+        condition = condition.replace("correlated", f"correlated{WITHIN_LEVELS}")
     rule = " (Holm)" * several
     if looks is not None:
         rule = f", at looks after {looks.first} to {looks.last} seeds with repeated intervals (Wang and Tsiatis 1987)"
