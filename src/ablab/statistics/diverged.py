@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics.interval import Interval, check_level
+from ablab.statistics.paired import ROUNDING
 from ablab.statistics.student import Floats
 
 FEWEST_RANKED = 5
@@ -73,13 +74,24 @@ def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0
         raise ValueError(f"a margin is at least 0, got {margin=}.")
     p, beyond, kept = _two_sided(ours, theirs), 1.0, 1.0
     for sign in (1, -1):
-        shifted = ours - sign * margin
+        shifted = _shifted(ours, -sign * margin, theirs)
         if sign * _ahead(shifted, theirs).sum() > 0:
             beyond = max(p, _two_sided(shifted, theirs))
-    if _ahead(ours + margin, theirs).sum() > 0:
-        kept = _two_sided(ours + margin, theirs)
+    raised = _shifted(ours, margin, theirs)
+    if _ahead(raised, theirs).sum() > 0:
+        kept = _two_sided(raised, theirs)
     ahead = _ahead(ours, theirs)
     return RankComparison(min(ahead.shape), float((ahead > 0).mean()), float((ahead < 0).mean()), p, beyond, kept)
+
+
+def _shifted(scores: Floats, by: float, others: Floats) -> Floats:
+    """Return the scores moved; one that then is another but for rounding is that one: a tie."""
+    moved, near = scores + by, others[np.isfinite(others)]
+    if near.size:
+        nearest = near[np.abs(moved[:, None] - near).argmin(axis=1)]
+        size = float(np.abs([*near, *scores[np.isfinite(scores)]]).max())
+        return np.where(np.abs(moved - nearest) <= ROUNDING * size, nearest, moved)
+    return moved
 
 
 def _scores(values: npt.ArrayLike, name: str) -> Floats:
