@@ -117,7 +117,7 @@ def test_arms_of_other_prompts_are_compared_and_it_is_said(lm_eval, tmp_path):
         path.write_text(json.dumps({**json.loads(path.read_text()), "n-shot": {"sums": 5}}))
     found = results_in(str(place), TableExperiment(metric="sums/acc"))
     assert [note for note in found.notes if note.startswith("the examples")] == [
-        "the examples in prompts differ: 5 in large; 0 in small"
+        "the examples in prompts of sums/acc differ: 5 in large; 0 in small"
     ]
 
 

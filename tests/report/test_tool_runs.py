@@ -1,13 +1,14 @@
 """Which words of a run are its arm and seed, which of its values counts, and what is refused."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
 import ablab
 from ablab.errors import UserError
 from ablab.judge.table_claims import TableExperiment
-from ablab.judge.tool_runs import ToolRun, results_of_runs, words_of_path
+from ablab.judge.tool_runs import ToolRun, _corpora, _of_shots, results_of_runs, words_of_path
 
 LEVEL = {"linear": 1.30, "cosine": 1.22, "constant": 1.45}
 NOISE = {1: 0.013, 2: -0.021, 3: 0.002}
@@ -168,3 +169,32 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 def test_words_in_a_path(path):
     assert words_of_path(path.split("/")) == PATHS[path]
+
+
+def of_tasks(**tasks):
+    """A run with these tasks: of each its version, and the examples in prompts."""
+    told = {f"{task}/acc": pair for task, pair in tasks.items()}
+    return SimpleNamespace(
+        metrics=dict.fromkeys(told),
+        corpora={metric: f"{metric}, version {version}" for metric, (version, _) in told.items()},
+        shots={metric: shots for metric, (_, shots) in told.items()},
+        where="there",
+    )
+
+
+def test_a_metric_that_some_arm_lacks_is_of_one_version_too():
+    """And of the prompts, those of each metric are compared, between the arms that have it."""
+    metrics = ["a/acc", "b/acc"]
+    same = {
+        ("x", 1): of_tasks(a=(1, "0"), b=(2, "5")),
+        ("y", 1): of_tasks(a=(1, "0"), b=(2, "5")),
+        ("z", 1): of_tasks(a=(1, "0")),
+    }
+    assert set(_corpora(same, metrics).values()) == {"a/acc, version 1"}
+    assert not [*_of_shots(same, metrics)]
+    other = {**same, ("y", 1): of_tasks(a=(1, "0"), b=(3, "0"))}
+    with pytest.raises(
+        UserError, match="metric=b/acc: measured on b/acc, version 2; b/acc, version 3; allowed: runs of"
+    ):
+        _corpora(other, metrics)
+    assert [*_of_shots(other, metrics)] == ["the examples in prompts of b/acc differ: 5 in x; 0 in y"]

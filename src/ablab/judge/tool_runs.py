@@ -168,6 +168,12 @@ def _corpora(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> dict[str, 
     """Return what each arm was measured on, of the metrics that all runs have. UserError where an arm has several."""
     found: dict[str, str] = {}
     shared = [metric for metric in metrics if all(metric in run.metrics for run in runs.values())]
+    for metric in (metric for metric in metrics if metric not in shared):
+        several = list(dict.fromkeys(run.corpora.get(metric) or "" for run in runs.values() if metric in run.metrics))
+        if len(several) > 1:
+            raise UserError(
+                f"metric={metric}: measured on {'; '.join(map(str, several))}; allowed: runs of one of them"
+            )
     for (arm, _), run in runs.items():
         corpus = "; ".join(filter(None, dict.fromkeys(run.corpora.get(metric) for metric in shared)))
         if corpus and (other := found.setdefault(arm, corpus)) != corpus:
@@ -184,14 +190,14 @@ def _of_steps(steps: Mapping[str, set[int]]) -> Iterator[str]:
 
 def _of_shots(runs: Mapping[Cell, ToolRun], metrics: Sequence[str]) -> Iterator[str]:
     """Yield a note where arms had different numbers of examples in their prompts."""
-    shots: dict[str, dict[str, None]] = {}
-    for (arm, _), run in runs.items():
-        shots.setdefault(", ".join(filter(None, dict.fromkeys(run.shots.get(metric) for metric in metrics))), {})[
-            arm
-        ] = None
-    if len(shots) > 1:
-        each = (f"{number or 'unknown'} in {', '.join(arms)}" for number, arms in shots.items())
-        yield f"the examples in prompts differ: {'; '.join(each)}"
+    for metric in metrics:
+        shots: dict[str, dict[str, None]] = {}
+        for (arm, _), run in runs.items():
+            if metric in run.metrics:
+                shots.setdefault(run.shots.get(metric) or "", {})[arm] = None
+        if len(shots) > 1:
+            each = (f"{number or 'unknown'} in {', '.join(arms)}" for number, arms in shots.items())
+            yield f"the examples in prompts of {metric} differ: {'; '.join(each)}"
 
 
 def _names(runs: Sequence[ToolRun]) -> list[str]:
