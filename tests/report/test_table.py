@@ -174,8 +174,8 @@ def of_losses(tmp_path, name, about):
 @pytest.mark.parametrize("declared", ["", "metrics: {test_loss: {digits: 5}}\n"])
 def test_what_is_declared_of_a_known_metric_leaves_the_rest_as_it_is(tmp_path, declared):
     data = of_losses(tmp_path, "test_loss", declared)
-    assert (data["claims"][0]["outcome"], data["unit"]) == ("supported", "nats per token")
-    assert data["digits"] == (5 if declared else 4)
+    assert (data["claims"][0]["outcome"], data["unit"], data["higher_is_better"]) == ("supported", "", False)
+    assert data["digits"] == (5 if declared else 3)
 
 
 def test_the_direction_of_a_known_metric_can_be_declared(tmp_path):

@@ -23,8 +23,8 @@ def of_languages(tmp_path, spread, about, columns="arm,seed,metric,value", corpu
     ]
     if spread is not None:
         rows += [
-            f'"{norm},lang=fr",{seed},score,{20 + spread * shape}{corpus[1]}'
-            for norm in OF_DE
+            f'"{norm},lang=fr",{seed},score,{20 + scale * spread * shape}{corpus[1]}'
+            for norm, scale in zip(OF_DE, (1, 1.01), strict=True)
             for seed, shape in enumerate((0, 0.1, 1.1), 1)
         ]
     about += "\nclaims: [{arm: 'norm=post,lang=de', baseline: 'norm=pre,lang=de', expect: greater}]"

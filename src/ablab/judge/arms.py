@@ -39,6 +39,7 @@ def _within(interval: Interval | None, bounds: tuple[float, float] | None) -> Sp
 def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
     """Return everything the report shows of one arm. Run folders are given relative to `place`."""
     baseline, measure, beside = selection.baseline_of(arm), selection.measure, selection.beside
+    bounds = None if selection.origin is not None else selection.task.bounds.get(selection.metric)
     values = [value for run in arm.finished if (value := measure.value(run)) is not None]
     # An arm with diverged runs shows their share, not a mean of the survivors.
     summary = summarise(values) if values and not arm.diverged else None
@@ -49,11 +50,12 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         is_baseline=arm is baseline,
         planned=len(arm.runs),
         finished=len(arm.finished),
+        scored=None if len(values) == len(arm.finished) else len(values),
         diverged=len(arm.diverged),
         missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
         mean=None if summary is None else summary.mean,
         sd=None if summary is None else summary.sd,
-        interval=_within(summary.interval, selection.task.bounds.get(selection.metric)) if summary else None,
+        interval=_within(summary.interval, bounds) if summary else None,
         minimum=None if summary is None else summary.minimum,
         maximum=None if summary is None else summary.maximum,
         scores={name: _mean_of(arm, other) for name, other in beside.items()},

@@ -65,15 +65,17 @@ class RunLine(Strict):
 class ArmLine(Strict):
     """An arm by itself. `mean`, `sd`, `interval`, `minimum`, `maximum`: of the metric over finished seeds.
 
-    `scores`: means of those beside the metric. `differs`: recipe fields that differ from the baseline's. `convergence`:
-    still, moving, unclear, or why it is unknown. `steps`, `tokens`: means over runs. `train_seconds`,
-    `tokens_per_second`, `decoding_speed`: medians, since other load on the machine slows some runs down.
+    `scored`: how many of these have it, where not all have. `scores`: means of those beside the metric. `differs`:
+    recipe fields that differ from the baseline's. `convergence`: still, moving, unclear, or why it is unknown. `steps`,
+    `tokens`: means over runs. `train_seconds`, `tokens_per_second`, `decoding_speed`: medians, since other load on the
+    machine slows some runs down.
     """
 
     name: str
     is_baseline: bool
     planned: int
     finished: int
+    scored: int | None = None
     diverged: int
     missing: dict[str, int]
     mean: float | None
@@ -93,6 +95,11 @@ class ArmLine(Strict):
     differs: dict[str, Any]
     notes: list[str]
     runs: list[RunLine]
+
+    @property
+    def counted(self) -> int:
+        """The number of seeds that the mean is over."""
+        return self.finished if self.scored is None else self.scored
 
     @property
     def marked(self) -> str:
@@ -224,8 +231,9 @@ class ClaimLine(Strict):
     failures, and in older reports. `higher_is_better`: of the measure claimed; older reports do not say. `followed`:
     where seeds are added until the claims are settled. `later`: it came after the registration, and shares an error
     rate with such claims alone. `union`: where other studies registered claims about the same runs. `tuning`: how it
-    stands with tuned and with usual settings. `words`: sentences that can stand alone; they begin with what is claimed,
-    which older reports do not have apart, and before that with the mark of what is exploratory. `pair`: what people
+    stands with tuned and with usual settings. `n`: seeds; of ranks and shares, runs of the smaller arm, where arms are
+    `uneven`. `words`: sentences that can stand alone; they begin with what is claimed, which older reports do not have
+    apart, and before that with the mark of what is exploratory. `pair`: what people
     call the two sides, and what both have in common; older reports do not say.
     """
 
@@ -244,6 +252,7 @@ class ClaimLine(Strict):
     claimed: str = ""
     words: str
     n: int
+    uneven: bool = False
     difference: float | None
     interval: Span | None
     simultaneous: Span | None

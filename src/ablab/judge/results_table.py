@@ -73,7 +73,9 @@ def results_of(sheet: Sheet) -> Results:
     corpora: dict[str, str] = {}
     for where, values in sheet.rows:
         row = {column: str(values.get(column, "")) for column in sheet.columns}
-        row |= {column: "" for column in ("arm", "metric", CORPUS) if column in row and is_missing(values.get(column))}
+        row |= {
+            column: "" for column in ("arm", "metric", ITEM, CORPUS) if column in row and is_missing(values.get(column))
+        }
         if isinstance(seed := values.get("seed"), float) and seed.is_integer():
             row["seed"] = str(int(seed))  # pandas makes floats of whole numbers where it joins frames
         arm, metric = (named(row[column], column, where) for column in ("arm", "metric"))
@@ -118,7 +120,7 @@ def seed_in(text: str, where: str) -> int:
 def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
     """Add a row to the scores of its run."""
     text, metric, item = row["value"].strip(), row["metric"].strip(), row.get(ITEM, "").strip()
-    if ITEM in row and not item and text != DIVERGED:
+    if ITEM in row and not item and text != DIVERGED and any(scores.values[metric]):
         raise UserError(f"{where}: item is empty; allowed: the name or number of a test item")
     if item in scores.values[metric]:
         raise UserError(f"{where}: the {metric} of this run{f' on item {item}' if item else ''} comes twice")

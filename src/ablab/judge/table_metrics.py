@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from ablab.errors import UserError
+from ablab.judge.failures import RANK, SHARE
 from ablab.judge.metrics import Items, Measure
 from ablab.judge.results_table import Results
 from ablab.judge.runs import ArmRun
@@ -48,6 +49,10 @@ class TableMetric(Declared):
 def measure_of(name: str, declared: TableMetric | None, results: Results) -> Measure:
     """Return a metric as a measure. Raises UserError where its direction is unclear, or no digits show its noise."""
     about = about_metric(name, declared, results.lower.get(name))
+    if (title := about.title or name) in (SHARE.title, RANK.title):
+        raise UserError(
+            f"metric {name}: {title} is what arms with diverged runs are compared by; allowed: another name"
+        )
     arms = [[one.scores[name] for one in runs.values() if one and name in one.scores] for runs in results.runs.values()]
     if about.unit == "%" and all(abs(score) <= 1 for scores in arms for score in scores):  # an accuracy, as a share
         own = declared.model_dump(exclude_unset=True) if declared else {}
@@ -80,8 +85,11 @@ def about_metric(name: str, said: TableMetric | None, lower: bool | None = None)
     declared = said or TableMetric()
     own = {field: getattr(declared, field) for field in declared.model_fields_set}
     if (known := known_scores().get(name)) is not None:
-        # Its costs are measured as its trainer does it: a table's own `memory` may be anything, in any unit.
-        told = {} if known.place in COSTS else {"title": known.title, "unit": known.unit, "digits": known.digits}
+        # A table's own `memory` or `test_loss` may be of anything, in any unit, and its accuracy of anything, too.
+        is_told = known.place not in COSTS and not known.unit.startswith("nats")
+        told = {"title": known.title, "unit": known.unit, "digits": known.digits} if is_told else {}
+        if known.unit == "%":
+            del told["title"]
         return TableMetric.model_validate({**told, "lower_is_better": not known.higher_is_better, **own})
     if lower is not None:
         return TableMetric.model_validate({"lower_is_better": lower, **own})

@@ -90,7 +90,8 @@ def _verdict(line: ClaimLine, *, is_of_several: bool) -> str:
         sentence += f", {100 * line.interval.level:.4g} % interval {interval_text(line.interval, line.digits)}"
     of = f" of {hypothesis(line)}" if line.margin and hypothesis(line) else ""
     corrected = "" if line.corrected is None else f", {'corrected ' * is_of_several}{p_words(line.corrected, of)}"
-    seeds = f"{how_many(line.n, 'run')} an arm" if line.interval is None else how_many(line.n, "seed")
+    runs = f"{'at least ' * line.uneven}{how_many(line.n, 'run')} an arm"
+    seeds = runs if line.interval is None else how_many(line.n, "seed")
     return f"{sentence}{corrected}, {seeds}."
 
 

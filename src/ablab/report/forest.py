@@ -198,7 +198,7 @@ def _colour(name: str, looks: Mapping[str, Style], exploratory: str | None = Non
 
 
 def _in(about: str, unit: str) -> str:
-    return about if not unit or about.endswith(unit) else f"{about} ({unit})"
+    return about if not unit or f" {about}".endswith(f" {unit}") else f"{about} ({unit})"
 
 
 def _name(claim: ClaimLine) -> str:

@@ -183,7 +183,7 @@ def column_table(document: Document) -> str:
     arms = arms_by_effect(document)
     differences = {line.arm: line for line in document.differences}
     rows = [_cells(document, arm, differences.get(arm.name)) for arm in arms[:MOST_ARMS]]
-    columns, size = _fitting(rows, counts={arm.finished for arm in arms})
+    columns, size = _fitting(rows, counts={arm.counted for arm in arms})
     found = levels(document.differences)
     interval = f"{found[0]}\\,\\% interval" if len(found) == 1 else "interval"
     head = {"mean": "mean", "sd": "sd", "n": "$n$", "difference": "$\\Delta$", "interval": interval}
@@ -229,7 +229,7 @@ def _cells(document: Document, arm: ArmLine, line: DifferenceLine | None) -> dic
     return {
         "mean": number(arm.mean, digits),
         "sd": number(arm.sd, digits),
-        "n": str(arm.finished),
+        "n": str(arm.counted),
         "difference": "" if line is None else signed(line.difference, of_difference),
         "interval": "" if line is None else interval_text(line.interval, of_difference),
     }
@@ -262,7 +262,7 @@ def _line(arm: ArmLine, row: dict[str, str], columns: Sequence[str]) -> str:
 
 def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]) -> str:
     where = "" if document.test_set is None else f" on {document.test_set} ({document.size})"
-    counts = {arm.finished for arm in arms}
+    counts = {arm.counted for arm in arms}
     seeds = how_many(max(counts), "seed") if len(counts) == 1 else "n seeds"
     over = "mean and standard deviation" if "sd" in columns else "mean"
     said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]

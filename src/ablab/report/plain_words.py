@@ -87,7 +87,8 @@ def amount(claim: ClaimLine) -> str:
     """Return the margin with its unit, `0.5 BLEU`; ranks have another one."""
     if claim.title != claim.about:
         return f"the margin of {exactly(claim.margin)}"
-    singular = claim.margin == 1 and claim.unit.endswith("s") and "/" not in claim.unit
+    is_plural = len(claim.unit) > 3 and claim.unit.endswith("s") and "/" not in claim.unit  # ms and fps are not
+    singular = claim.margin == 1 and is_plural and not claim.unit.endswith("ss")
     return f"{exactly(claim.margin)} {claim.unit.removesuffix('s') if singular else claim.unit}".rstrip()
 
 

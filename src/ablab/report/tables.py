@@ -66,7 +66,7 @@ def arms_table(document: Document) -> ReportTable:
         Column(
             "min to max", lambda arm: _extent(arm, digits), data=lambda arm: {"min": arm.minimum, "max": arm.maximum}
         ),
-        Column("seeds", _seeds, data=lambda arm: {"seeds": arm.finished, "seeds planned": arm.planned}),
+        Column("seeds", _seeds, data=lambda arm: {"seeds": arm.counted, "seeds planned": arm.planned}),
         *(_beside(other) for other in document.beside if other.name != document.metric),
         _figure("parameters", lambda arm: arm.parameters, 0, is_sparse=True),
         Column(
@@ -315,7 +315,14 @@ def otherwise_table(document: Document) -> ReportTable:
 
 def _by_seeds(document: Document, compared: str, line: Compared) -> Iterator[Otherwise]:
     if (plain := line.uncorrected) is not None:
-        why = "not corrected for other claims"
+        is_narrow = (
+            line.interval is not None and plain.interval is not None and line.interval.level < plain.interval.level
+        )
+        why = (
+            "two-sided; the claim's interval is that of one-sided tests"
+            if is_narrow
+            else "not corrected for other claims"
+        )
         yield Otherwise(compared, plain.test, why, document.digits, plain.interval, plain.p)
     if (other := line.other) is not None:
         yield Otherwise(compared, other.test, _noise(other), document.digits, other.interval, other.p)
@@ -402,7 +409,7 @@ def _extent(arm: ArmLine, digits: int) -> str:
 
 
 def _seeds(arm: ArmLine) -> str:
-    return str(arm.finished) if arm.finished == arm.planned else f"{arm.finished} of {arm.planned}"
+    return str(arm.counted) if arm.counted == arm.planned else f"{arm.counted} of {arm.planned}"
 
 
 def _moving(document: Document, name: str, *, whose: str = "") -> list[str]:
