@@ -62,8 +62,8 @@ STATISTICS = [
     Fault(
         "not worse: ranks with the margin taken off, not added",
         "statistics/diverged.py",
-        "kept = _two_sided(ours + margin, theirs)",
-        "kept = _two_sided(ours - margin, theirs)",
+        "raised = _shifted(ours, margin, theirs)",
+        "raised = _shifted(ours, -margin, theirs)",
         VERDICT,
     ),
     Fault(
