@@ -337,3 +337,39 @@ def test_a_step_among_the_scores_is_no_step_of_the_curve(folder, capsys):
     declared = ["task.scores={step: {better: lower}}" if "task.scores" in word else word for word in words]
     assert main(["train", *declared]) == 2
     assert "scores.step: that is when a score was told; allowed: another name" in capsys.readouterr().err
+
+
+BY_SCRIPT = """
+question: Which script is better?
+command: ["{program}", "{script}", "{seed}", "{result}"]
+scores: {loss: {better: lower}}
+factors: {script: [a.py, b.py]}
+common: [program=python, logger=none]
+seeds: [1, 2, 3]
+claims: [{arm: script=b.py, expect: less}]
+"""
+
+
+def test_a_program_and_a_script_may_come_from_values(folder, capsys):
+    for name in ("a", "b"):
+        Path(f"{name}.py").write_text(f"# {name}\n")
+    Path("experiments/by.yaml").write_text(BY_SCRIPT)
+    assert main(["study", "experiment=by"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{name}.py is not among inputs: to edit it makes no other run" in said for name in ("a", "b"))
+    study = define(("experiment=by",))
+    tasks = [cell.planned.task for cell in study.cells]
+    assert {tuple(task.unnamed()) for task in tasks} == {("a.py",), ("b.py",)}
+    assert all(cell.planned.recipe["interpreter"].startswith("Python") for cell in study.cells)
+    Path("experiments/by.yaml").write_text(BY_SCRIPT.replace("program=python", "program=pyhton"))
+    assert main(["study", "experiment=by"]) == 2
+    assert "command: pyhton: no such program" in capsys.readouterr().err
+
+
+def test_tuning_runs_are_not_given_up(folder, capsys):
+    for name in ("a", "b"):
+        Path(f"{name}.py").write_text(f"# {name}\n")
+    text = BY_SCRIPT.replace('"{seed}"', '"{rate}", "{seed}"').replace("program=python", "program=python, rate=1")
+    Path("experiments/tuned.yaml").write_text(f"{text}tune: {{key: rate, values: [1, 2], seeds: [9], metric: loss}}\n")
+    assert main(["study", "experiment=tuned", "close=hopeless"]) == 2
+    assert "close=hopeless: tuned-tuning needs all of its runs; allowed: other values" in capsys.readouterr().err

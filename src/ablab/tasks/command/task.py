@@ -108,10 +108,10 @@ class Command(OwnTask):
             raise UserError("smoke=true: a command has no smoke run; allowed: ablab check, with the words of the study")
         if config.trainer.devices != 1:
             raise UserError(f"trainer.devices={config.trainer.devices}: a command is one process; allowed: 1")
-        program(self.command[0])
+        program(self._of_arm()[0])
 
     def recipe(self, config: Any, origin: str | None) -> dict[str, Any]:
-        version = version_of(program(self.command[0]))
+        version = version_of(program(self._of_arm()[0]))
         interpreter = {} if version is None else {"interpreter": version}
         images, store = image_files(self._of_arm(), self.inputs), Path(config.outputs)
         return {
@@ -132,7 +132,7 @@ class Command(OwnTask):
         """What a command calls a score need not be one of training."""
 
     def cautions(self) -> list[str]:
-        paths = undeclared(self.command, self.inputs)[:5]
+        paths = undeclared(self._of_arm(), self.inputs)[:5]
         said = [f"{path} is not among inputs: to edit it makes no other run, until it is added" for path in paths]
         if (image := unpinned(self._of_arm())) is None:
             return said
@@ -140,7 +140,7 @@ class Command(OwnTask):
         return [*said, f"{image} {other}; name it by its digest, as in NAME@sha256:..."]
 
     def unnamed(self) -> dict[str, str]:
-        return {path: sha256(Path(path)) for path in undeclared(self.command, self.inputs)}
+        return {path: sha256(Path(path)) for path in undeclared(self._of_arm(), self.inputs)}
 
     def prepared(self, planned: Any, console: Any) -> Any:
         console.say_all(self.cautions())
