@@ -219,6 +219,7 @@ def test_a_reader_changes_no_ledger_that_another_process_writes(folder):
     ("words", "reason"),
     [
         (["seed=3"], "the referee draws the seeds"),
+        (["lr=0.2", "rerun=true"], "rerun=true: it is about one launch"),
         (["task.values.seen=test"], "sealed until the confirmation"),
         (["seen=test"], "sealed until the confirmation"),
         (["lr"], "no change; allowed: key=value"),
@@ -275,6 +276,9 @@ def test_spent_hours_end_the_loop(folder, capsys):
     assert propose("width=7") == DROPPED
     capsys.readouterr()
     assert propose("lr=0.2") == 2
+    assert "its hours are spent" in capsys.readouterr().err
+    Path("train.py").write_text(f"{TRAIN}# edited\n")
+    assert propose("lr=0.2") == 2, "what was spent before an input was edited is spent"
     assert "its hours are spent" in capsys.readouterr().err
 
 
@@ -333,6 +337,35 @@ def test_an_edited_file_is_on_record(folder, capsys):
     propose("width=6")
     assert [one.said["margin"] for one in book().declared] == [0.05, 0.5]
     assert "it was edited since" in capsys.readouterr().out
+
+
+def test_another_metric_is_another_loop(folder, capsys):
+    propose("width=7")
+    file = Path("experiments/loop.yaml")
+    file.write_text(file.read_text().replace("metric: val_loss", "metric: seconds"))
+    assert propose("width=6") == 2
+    assert "metric=seconds: its proposals were judged by val_loss" in capsys.readouterr().err
+    assert [one.said["metric"] for one in book().declared] == ["val_loss"]
+
+
+@pytest.mark.parametrize(
+    ("word", "why"), [("seed=3", "the referee draws the seeds"), ("rerun=true", "about one launch")]
+)
+def test_a_loop_has_no_words_of_one_launch_in_common(folder, capsys, word, why):
+    file = Path("experiments/loop.yaml")
+    file.write_text(file.read_text().replace("logger=none]", f"logger=none, {word}]"))
+    assert main(["loop", "experiment=loop"]) == 2
+    assert f"experiments/loop.yaml: {word}: " in (said := capsys.readouterr().err)
+    assert why in said
+
+
+def test_a_floor_of_edited_inputs_says_why_it_is_trained_anew(folder, capsys):
+    propose("width=7")
+    Path("train.py").write_text(f"{TRAIN}# edited\n")
+    propose("width=6")
+    first, second = (floor.why for floor in book().floors)
+    assert first == "the first of the baseline"
+    assert second == "the one before is of another recipe: its settings or inputs were edited"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from filelock import Timeout
 from pydantic import Field, ValidationError, model_validator
 
-from ablab.errors import UserError, first_error
+from ablab.errors import UserError, about, first_error
 from ablab.files import json_digest, read_json
 from ablab.files.disk import lock_at, writing_in
 from ablab.statistics.loops import OF_WHOLE, LookLevels
@@ -18,6 +18,7 @@ from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
 from ablab.store.register import LOOP, Register, file_digest, waiting_for
 from ablab.study.experiment import Compared, Declared, Words, find, read_as
+from ablab.study.typed import check_of_runs
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
 
@@ -103,7 +104,17 @@ def read_loop(name: str) -> LoopFile:
     loop = _read(path, {})
     if loop.arms:
         raise UserError(f"{path}: arms: a loop has none, but proposals; allowed: ablab try 'key=value' because='...'")
+    with about(path):
+        check_changes([*loop.common, *loop.confirmation.sealed])
     return LoopFile(path, loop)
+
+
+def check_changes(words: Sequence[str]) -> None:
+    """Raise UserError for a word that no run of a loop may have."""
+    for word in words:
+        if word.partition("=")[0] == "seed":
+            raise UserError(f"{word}: the referee draws the seeds; allowed: other keys")
+    check_of_runs(words)
 
 
 def _read(path: Path, more: Mapping[str, Any]) -> DeclaredLoop:

@@ -45,8 +45,10 @@ class Floors:
         """Return the floor of the present stack, if there is one that still holds, and why there is or has to be."""
         first = f"the first of {'the stack' if book.stack else 'the baseline'}"
         floor = book.floors[-1] if book.floors else None
-        if floor is None or floor.stack != book.stack or floor.identity != self.runs.identity_of(book, book.stack):
+        if floor is None or floor.stack != book.stack:
             return None, first
+        if floor.identity != self.runs.identity_of(book, book.stack):
+            return None, "the one before is of another recipe: its settings or inputs were edited"
         other = self._other(book, floor)
         return (floor, first) if other is None else (None, f"the one before is of {other}")
 

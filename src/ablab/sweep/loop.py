@@ -10,7 +10,7 @@ from ablab.judge.loop import contrasts_of, is_without_noise, look_at, seen
 from ablab.judge.metrics import Measure
 from ablab.search.settings import Settings
 from ablab.store.records import now
-from ablab.study.loop import Book, Confirmed, Declaration, LoopFile, Outcome, Proposal, content_of
+from ablab.study.loop import Book, Confirmed, Declaration, LoopFile, Outcome, Proposal, check_changes, content_of
 from ablab.sweep.floors import AGAIN, Floors
 from ablab.sweep.hydra import RunLauncher, TypedLine, carry_out, check_hydra
 from ablab.sweep.loop_runs import LoopRuns, RunFailedError, StoppedError
@@ -42,6 +42,11 @@ class Referee:
             return Book(declared=[said])
         if known.declared[-1].content == said.content:
             return known
+        if (metric := known.declared[-1].said["metric"]) != loop.metric:
+            raise UserError(
+                f"{self.file.path}: metric={loop.metric}: its proposals were judged by {metric}; allowed: that metric, "
+                "or another file, which is another loop"
+            )
         self.console.say(f"{self.file.path}: it was edited since {known.declared[-1].at[:10]}, and both are on record")
         return known.model_copy(update={"declared": [*known.declared, said]})
 
@@ -113,11 +118,9 @@ class Referee:
 
     def _check(self, words: Sequence[str]) -> None:
         for word in words:
-            key, equals, _ = word.partition("=")
-            if not equals:
+            if "=" not in word:
                 raise UserError(f"{word}: no change; allowed: key=value")
-            if key == "seed":
-                raise UserError(f"{word}: the referee draws the seeds; allowed: other keys")
+        check_changes(words)
         if not words:
             raise UserError("try: no change was named; allowed: ablab try 'key=value' because='...'")
 

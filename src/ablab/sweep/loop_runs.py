@@ -5,15 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json, write_json
 from ablab.judge.loop import Left, identity_of, left_of, measure_of, scores_of
 from ablab.judge.metrics import Measure
+from ablab.store.run_folder import RunFolder
 from ablab.study.cells import cells_of
 from ablab.study.design import Arm
 from ablab.study.ledger import RESULTS, State
-from ablab.study.loop import Book, Ledger, LoopFile
+from ablab.study.loop import Book, Floor, Ledger, LoopFile, Proposal
 from ablab.study.study import Cell, Study
 from ablab.sweep.hydra import RunLauncher
 from ablab.sweep.sweep import Launch, finish
@@ -97,7 +99,7 @@ class LoopRuns:
     def _note(self, cells: Sequence[Cell]) -> None:
         """Let lists of runs tell to what each belongs."""
         path = self.ledger.folder / "runs.json"
-        known = {row["run_id"]: row for row in (read_json(path) if path.exists() else [])}
+        known = {row["run_id"]: row for row in self._noted()}
         rows = {
             cell.planned.run_id: {
                 "arm": cell.arm,
@@ -120,11 +122,16 @@ class LoopRuns:
 
     def _seconds(self, book: Book) -> float:
         """Return how long the runs of floors and proposals have trained."""
-        cells = [cell for floor in book.floors if floor.seeds for cell in self.cells(book, floor.stack, floor.seeds)]
-        for each in book.costing:
-            cells += self.cells(book, each.stack, each.seeds, each.words)
-        records = [cell.planned.folder.record() for cell in cells]
+        drawn: list[Floor | Proposal] = [*book.floors, *book.costing]
+        seeds = {seed for each in drawn for seed in each.seeds}
+        # By their ids as they were noted: what was spent before an input was edited is spent.
+        ids = [row["run_id"] for row in self._noted() if row["seed"] in seeds]
+        records = [RunFolder(self.outputs / "runs" / run_id).record() for run_id in ids]
         return sum(record.cost.seconds for record in records if record is not None)
+
+    def _noted(self) -> list[dict[str, Any]]:
+        path = self.ledger.folder / "runs.json"
+        return read_json(path) if path.exists() else []
 
     def left(self, book: Book) -> Left:
         """Return what is left of the budget."""
