@@ -125,6 +125,39 @@ def test_a_search_of_a_command_takes_its_own_score(folder, objective):
     assert not [note for note in notes if "more run" in note], "the winning trial is no run that was left out"
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("worth: true", "worth: the arms of a search are usual and best"),
+        ("labels: {bset: B}", "labels: bset: no level or arm"),
+        (
+            "claims: [{arm: best, expect: greater, metric: worth, margin: 1.2}]",
+            "claims.metric=worth: the baseline of a",
+        ),
+    ],
+)
+def test_what_nothing_reads_beside_a_search_is_refused(folder, capsys, line, why):
+    Path("bowl.py").write_text(BOWL)
+    text = SEARCH if not line.startswith("claims") else SEARCH.replace("claims: [{arm: best, expect: less}]\n", "")
+    Path("experiments/bowl.yaml").write_text(f"{text}{line}\n")
+    assert main(["study", "experiment=bowl"]) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_search_that_is_cut_short_and_one_of_another_space_say_what_is_so(folder, capsys):
+    Path("bowl.py").write_text(BOWL.replace("json.dump(", "assert float(rate) <= 0.5\njson.dump("))
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials: 5", "trials: 40"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none", "fail_fast=true"]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"\d+ trials left: the same line, typed again, goes on", said)
+    assert "Next come" not in said
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("high: 1.0", "high: 0.9").replace("trials: 5", "trials: 2"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
+    assert "in another storage" not in capsys.readouterr().out
+
+
 TYPED = (
     *("task=command", "task.command=[python,bowl.py,'{rate}','{seed}','{result}','{progress}']", "logger=none"),
     *("task.scores={err: {better: lower}, other: {better: higher}}", "task.values.rate=interval(0.0, 1.0)"),

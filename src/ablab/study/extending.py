@@ -122,6 +122,10 @@ def close(study: Study, reason: str) -> Closing:
     """Record that the study's missing runs are given up. Raises UserError where nothing is missing, or runs go on."""
     if not reason.strip():
         raise UserError("close=: says nothing; allowed: the reason, such as close='the machine is gone'")
+    if study.is_tuning:
+        raise UserError(
+            f"close={reason}: {study.name} needs all of its runs; allowed: other values in tune, or a study without it"
+        )
     if not (study.folder / "registered.json").exists():
         raise UserError(f"close={reason}: {study.name} was never launched; only a launched study can be closed")
     # Two at once would each read the closings without the other's.

@@ -16,8 +16,8 @@ from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange,
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels, parsed
 from ablab.study.cells import cells_of, check_all_measured, check_distinct
 from ablab.study.claims import Settled, check_measured, check_scale, settled
-from ablab.study.design import Arm
-from ablab.study.experiment import Experiment, find, read
+from ablab.study.design import Arm, check_labels
+from ablab.study.experiment import WORTH, Experiment, find, read
 from ablab.study.grid import grid_of
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import StudyFile, check_own
@@ -38,7 +38,7 @@ REPORT = "search.json"
 USUAL, BEST = "usual", "best"
 """The arms of the study that follows a declared search, on fresh seeds."""
 
-OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "within", "tune")
+OF_EXPERIMENTS = ("factors", "arms", "exclude", "baseline", "within", "tune", "worth")
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,9 @@ def _declared(file: StudyFile, block: SearchBlock, common: Sequence[str], seeds:
     for key in OF_EXPERIMENTS:
         if getattr(experiment, key):
             raise UserError(f"{key}: the arms of a search are {USUAL} and {BEST}; allowed beside search: common, seeds")
+    if any(claim.metric == WORTH for claim in experiment.claims):
+        raise UserError("claims.metric=worth: the baseline of a search has one length; allowed: a study without search")
+    check_labels(experiment.labels, ARMS)
     if block.training_seed in seeds:
         raise UserError(
             f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"

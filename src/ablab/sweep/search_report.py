@@ -21,7 +21,7 @@ from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.launchers.jobs import View
 from ablab.sweep.plots import draw_front, draw_history
-from ablab.text import aligned, program
+from ablab.text import aligned, how_many, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import opened
 
@@ -122,9 +122,9 @@ def plain_trial(trials: Trials, trial: Trial) -> dict[str, Any]:
 
 
 def closing_lines(
-    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, interrupted: bool
+    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, interrupted: bool, left: int
 ) -> Iterator[str]:
-    """Yield the last lines that the command prints."""
+    """Yield the last lines that the command prints. `left`: trials that are still to come."""
     yield from table_lines(trials, all_trials)
     yield ""
     yield f"{search.settings.trials} trials: {counts_of(all_trials) or 'none begun'}"
@@ -134,6 +134,8 @@ def closing_lines(
     yield f"Results: {search.folder}"
     if interrupted:
         yield "Stopped; the same line, typed again, continues from there"
+    elif left:
+        yield f"{how_many(left, 'trial')} left: the same line, typed again, goes on"
     elif leader is None:
         yield "No trial finished; Next: another space, or more trials"
     elif search.experiment is None:

@@ -64,7 +64,9 @@ def _handle_of(search: SearchStudy) -> TrialHandle:
 
 
 def _known_before(search: SearchStudy) -> int:
-    """Return how many trials the last session has told of."""
+    """Return how many trials of this space the last session has told of."""
+    if search.report() is None:  # they are of another space
+        return 0
     try:
         return len((search.folder / TRIALS).read_text(encoding="utf-8").splitlines()) - 1
     except OSError:
@@ -102,12 +104,12 @@ class _SearchSweep:
         is_news = going and len(all_trials) > before
         write_report(self.search, self.trials, all_trials, self.console.say if is_news else None)
         self.console.rich.print()
-        closing = closing_lines(self.search, self.trials, all_trials, interrupted=not going)
+        left = max(0, settings.trials - sum(trial.outcome is not None for trial in all_trials))
+        closing = closing_lines(self.search, self.trials, all_trials, interrupted=not going, left=left)
         self.console.say_all((*closing, *given_up_lines(self.board)))
         if not going:
             return INTERRUPTED
-        complete = sum(trial.outcome is not None for trial in all_trials) >= settings.trials
-        return DONE if complete and best_of(all_trials, self.trials.objectives) is not None else FAILED
+        return DONE if not left and best_of(all_trials, self.trials.objectives) is not None else FAILED
 
     def _work(self, launch: Launch) -> bool:
         """Run until every trial has an outcome; return False when the user has stopped it."""
