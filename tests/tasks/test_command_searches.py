@@ -85,6 +85,11 @@ def test_it_is_tuned_and_searched_by_names_in_braces(folder):
     assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
     tuned = [run for run in open_store("outputs").runs("rate=0.2") if run.seed != 11]
     assert {run.seed for run in tuned} == {1, 2, 3}
+    before = {run.id for run in open_store("outputs").runs()}
+    assert main(["train", "-m", "experiment=lr", "logger=none", "rerun=true"]) == 0
+    assert {run.id for run in open_store("outputs").runs()} == before
+    aside = [next(iter(re.findall("r[0-9a-f]{11}", path.name))) for path in Path("outputs/superseded").iterdir()]
+    assert sorted(aside) == sorted(before), "those of tuning, too, and each once"
 
 
 BOWL = """

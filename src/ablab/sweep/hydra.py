@@ -70,6 +70,8 @@ class TypedLine:
         study = define(self.words)
         launcher.check(cell.planned.config for cell in study.cells)
         launch = launcher.launching(policy.fail_fast)
+        if policy.rerun and study.trials is not None:
+            study = study.trials  # settings that other code chose are chosen anew
         code = sweep(study, launch, policy, console)
         if study.is_tuning and not code:
             code = sweep(define(self.words), launch, policy, console)
