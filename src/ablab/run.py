@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from ablab.code.differences import of_other_version, other_origin
@@ -65,19 +65,23 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
         raise PartError(failure_of(error, parts)) from error
 
 
+class _InterruptedError(Exception):
+    """Training was stopped before its end."""
+
+
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
     task = planned.task
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     trial = planned.config.search_trial
     stops = None if work is None or trial is None else Stopping(trial, console.say)
-    with open_tracker(planned, console.say) as tracker:
+    with suppress(_InterruptedError), open_tracker(planned, console.say) as tracker:
         if (dataset := task.dataset(planned)) is not None:
             tracker.dataset(*dataset)
         callbacks = task.callbacks(planned, console, beating, tracker)
         if work is not None:
             record = task.train(work, callbacks, stops)
         if record is None:
-            return None  # interrupted; the same command continues it
+            raise _InterruptedError  # trackers learn that it did not end well; the same command continues it
         if planned.lacks_evaluation(record):
             task.evaluate(planned, record, callbacks)
         evaluation = planned.folder.evaluation(planned.evaluation_id)
@@ -88,7 +92,8 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
         if planned.lacks_curve(record):
             task.measure_curve(planned, record, callbacks)
         beating.spent.begin("wait")
-    beating.spent.keep()
+    if record is not None:
+        beating.spent.keep()
     return record
 
 

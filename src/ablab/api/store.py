@@ -70,7 +70,7 @@ class Runs(Sequence[Run]):
 def with_sizes(runs: Sequence[Run], where: str) -> list[Mapping[str, str]]:
     """Return the values of runs for these conditions; sizes, which take a walk through each folder, where asked for."""
     sized = any(one.key == SIZE for one in conditions(where))
-    return [{**run.values, SIZE: str(run.size / 1e6)} if sized else run.values for run in runs]
+    return [{SIZE: str(run.size / 1e6), **run.values} if sized else run.values for run in runs]
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,12 @@ class Store:
         return {run for run, *_ in _planned(self.path / "studies" / name / "runs.json")}
 
     def arms(self) -> dict[str, PlannedAs]:
-        """Return the place of each planned run, by its id."""
+        """Return the place of each planned run, by its id, in the study that was launched last."""
+        files = [self.path / f"studies/{name}/runs.json" for name in self.studies]
         return {
-            run: PlannedAs(name, *arm)
-            for name in self.studies
-            for run, *arm in _planned(self.path / f"studies/{name}/runs.json")
+            run: PlannedAs(file.parent.name, *arm)
+            for file in sorted(files, key=lambda file: file.stat().st_mtime_ns)
+            for run, *arm in _planned(file)
         }
 
     def folder(self, run_id: str) -> RunFolder:

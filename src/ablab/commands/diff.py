@@ -120,8 +120,10 @@ def _are_judged_alike(first: Run, second: Run) -> bool:
 
 def _notes(first: Run, second: Run, *, is_one_recipe: bool) -> list[str]:
     notes = []
-    if first.id == second.id:
+    if first.path.resolve() == second.path.resolve():
         notes.append("Both are the same run.")
+    elif is_one_recipe and first.seed == second.seed:
+        notes.append("Two runs of one recipe and one seed: they differ by their code, versions or machine alone.")
     elif is_one_recipe:
         notes.append("Two seeds of one recipe: differences of their scores are noise, and say nothing of any setting.")
     else:

@@ -8,7 +8,7 @@ import math
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,8 @@ class Listing(Strict):
 
 def age(ended: str) -> str:
     """Return how long ago this moment was, in the largest unit that fits: `3 d`."""
-    seconds = max(0.0, (datetime.now(timezone.utc) - datetime.fromisoformat(ended)).total_seconds())
+    then = datetime.fromisoformat(ended.replace("Z", "+00:00"))  # Python 3.10 reads no Z
+    seconds = max(0.0, (datetime.now(timezone.utc) - then).total_seconds())
     return next((f"{seconds // unit:.0f} {name}" for name, unit in AGES if seconds >= unit), "0 s")
 
 
@@ -224,7 +225,7 @@ def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], kno
     console.say_all(aligned(table, left=[n for n, column in enumerate(table[0]) if column not in numbers]))
     if names.shared:
         console.say(f"all have: {', '.join(names.shared)}")
-    console.say_all(_notes(listed, runs))
+    console.say_all(_notes([runs[one.id] for one in listed]))
 
 
 def _of_defaults(name: str) -> str:
@@ -270,6 +271,7 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
     console.say_all(aligned(table, left=[n for n, column in enumerate(table[0]) if column not in {SIZE, *known}]))
     whole = size_of(sum(run.size for run in found))
     console.say(f"{how_many(len(found), 'run')}, {whole}; scores are means, of arms of which no run diverged")
+    console.say_all(_notes(found))
     return DONE
 
 
@@ -278,6 +280,8 @@ def _arm_row(study: str, runs: Sequence[Run], scores: Sequence[str]) -> dict[str
     # A mean over the survivors flatters an arm.
     kept = [] if states["diverged"] else runs
     values = {name: [run.scores[name] for run in kept if name in run.scores] for name in scores}
+    if len({repr(run.judged.settings) for run in kept if run.damage is None and run.judged is not None}) > 1:
+        values |= {name: [] for name in values if name.startswith("test_")}  # of several test sets, or searches
     return {
         "study": study or "-",
         "arm": runs[0].label or _of_defaults(runs[0].name),
@@ -301,9 +305,10 @@ def _fitted(table: list[list[str]], width: int, scores: Sequence[str]) -> list[l
     return [[*row[:-1], row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 1]}…"] for row in table]
 
 
-def _notes(listed: Sequence[Listed], runs: dict[str, Run]) -> list[str]:
-    damaged = [one.id for one in listed if one.state == DAMAGED]
-    judged = [runs[one.id].judged for one in listed if one.damage is None]
+def _notes(runs: Iterable[Run]) -> list[str]:
+    runs = list(runs)
+    damaged = [run.id for run in runs if run.state == DAMAGED]
+    judged = [run.judged for run in runs if run.damage is None]
     ways = {repr(evaluation.settings) for evaluation in judged if evaluation is not None}
     several = f"scores are of {len(ways)} test sets or searches: compare those of one (ablab show run=<id>)"
     broken = f"damaged: {', '.join(damaged[:3])}{', ...' * (len(damaged) > 3)} (ablab show run=<id>)"

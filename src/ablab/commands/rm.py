@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from pathlib import Path
 
@@ -277,7 +277,8 @@ def _as_condition(older: str | None) -> str:
     """Return the condition on the day of the end that an age is."""
     if older is None:
         return ""
-    return f"{ENDED}<{(date.today() - timedelta(days=int(older.removesuffix('d')))).isoformat()}"
+    today = datetime.now(timezone.utc).date()  # as records have it
+    return f"{ENDED}<={(today - timedelta(days=int(older.removesuffix('d')))).isoformat()}"
 
 
 def _references(options: RmOptions) -> list[str]:

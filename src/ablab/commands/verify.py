@@ -16,7 +16,7 @@ from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
 from ablab.store.finished import FinishedRun
-from ablab.store.pack import PackIndex, unpack
+from ablab.store.pack import PackIndex, unpack, unpacked
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
 from ablab.store.stamps import HeldStamp, held_stamps
@@ -177,6 +177,9 @@ def _edited(studies: Sequence[Path], folder: Path) -> Iterator[str]:
 def _register(store: Path, stamps: Sequence[HeldStamp], console: Console) -> Verified:
     """Verify the register of a store alone, with what it has of studies."""
     chain, studies = Chain.of(store), _studies(store)
+    if unpacked(store) is None:  # an archive has not all studies of its register
+        names = dict.fromkeys(entry.study for entry in chain.entries if entry.study)
+        studies = sorted({*studies, *(store / "studies" / name for name in names)})
     if chain.stamp is None:
         raise UserError(f"outputs={store}: it has no {REGISTER}; allowed: a folder of outputs with one, or archive=")
     faults = [*broken(chain, studies), *broken_claims(chain, store)]

@@ -41,7 +41,7 @@ def links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
 
 
 def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
-    history = chain.histories.get(folder.run_id, History())
+    name, history = _known(folder, chain)
     entered = None if history.is_older or not chain.digests else history.files
     yield from _entered(folder, RECORD, entered)
     try:
@@ -60,7 +60,7 @@ def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
     for file in entered or ():
         if not (folder.path / file).exists():
             yield Link(_place(folder, file), f"was entered in the register and {GONE}")
-    own = run_id(recipe) == folder.run_id == record.run_id
+    own = run_id(recipe) == name == record.run_id
     yield Link(_place(folder, "recipe.yaml"), None if own else f"is not the recipe of {record.run_id}")
     for evaluation in evaluations:
         yield from _entered(folder, f"evaluations/{evaluation.evaluation_id}.json", entered)
@@ -79,6 +79,17 @@ def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         yield _file(folder, folder.artefacts / name, digest, "given in training")
     yield from _of_corpus(folder, record)
     yield from _of_stretches(folder, record)
+
+
+def _known(folder: RunFolder, chain: Chain) -> tuple[str, History]:
+    """Return the id of a run, and what the register knows of it: of one that was set aside, what it had known then."""
+    if folder.path.parent.name != "superseded":
+        return folder.run_id, chain.histories.get(folder.run_id, History())
+    name, record = folder.run_id.partition("-")[0], folder.path / RECORD
+    digest = file_digest(record) if record.exists() else None
+    aside = chain.histories.get(name, History()).aside
+    known = (History(is_older, files) for is_older, files in aside if is_older or files.get(RECORD) == digest)
+    return name, next(known, History())
 
 
 def _of_evaluation(folder: RunFolder, evaluation: Evaluation) -> Iterator[Link]:

@@ -66,9 +66,12 @@ def _name(run: RunFolder) -> str | None:
 def find_run(reference: str, outputs: Path, *, key: str = "run") -> RunFolder:
     """Return the run with this path, id, unambiguous prefix of an id, or display name; UserError if not exactly one."""
     typed = f"{key}={reference}"
-    if (Path(reference) / "record.json").exists():
-        return RunFolder(Path(reference).resolve())
-    if (Path(reference) / CARD).exists():
+    path, is_model = Path(reference), False
+    with suppress(OSError):  # a display name may be longer than a path
+        if (path / "record.json").exists() or (path.parent.name == "runs" and RunFolder(path).has_begun):
+            return RunFolder(path.resolve())
+        is_model = (path / CARD).exists()
+    if is_model:
         raise UserError(f"{typed}: a model that was cut out of a run; allowed here: the run itself")
     runs = list(all_runs(outputs))
     exact = [run for run in runs if run.run_id == reference]

@@ -55,7 +55,8 @@ class Contents(BaseModel):
 
     def has(self, place: str) -> bool:
         """Return whether a file of the store is of what is packed."""
-        if "/tracking/" in place or PurePosixPath(place).name == STORAGE:
+        parts = PurePosixPath(place).parts
+        if (parts[0] in ("runs", "studies") and parts[2:3] == ("tracking",)) or parts[-1] == STORAGE:
             return False  # what waits for a tracker shows nothing that the report does not; a storage has passwords
         if place.startswith("runs/") and "/checkpoints/" in place:
             return self.weights and not place.endswith(".pt")
@@ -146,7 +147,7 @@ def pack(
         archive.writestr(README, about)
         for place, file in files.items():
             if place == REGISTER:  # runs that end meanwhile add to it
-                archive.writestr(ZipInfo.from_file(file, place), content, compression(place), compresslevel=9)
+                archive.writestr(_about_file(file, place), content, compression(place), compresslevel=9)
             elif _written(archive, file, place) != index.files[place]:
                 raise UserError(f"{file} {MEANWHILE}")
     return index
@@ -162,10 +163,15 @@ def _check_still(before: Chain, after: Chain, places: Iterable[str]) -> None:
             raise UserError(f"{place} {MEANWHILE}")
 
 
+def _about_file(file: Path, place: str) -> ZipInfo:
+    """Return what an archive says of a file; the oldest time that it can say is of 1980."""
+    return ZipInfo.from_file(file, place, strict_timestamps=False)
+
+
 def _written(archive: zipfile.ZipFile, file: Path, place: str) -> str:
     """Write a file into the archive; return the SHA-256 of what was written."""
     content = file.read_bytes()
-    archive.writestr(ZipInfo.from_file(file, place), content, compression(place), compresslevel=9)
+    archive.writestr(_about_file(file, place), content, compression(place), compresslevel=9)
     return hashlib.sha256(content).hexdigest()
 
 

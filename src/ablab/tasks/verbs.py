@@ -118,6 +118,8 @@ def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
             raise UserError(f"{argument}: no such key; {choices(key, kind.model_fields)}{meant}")
         if not equals:
             raise UserError(f"{key}: no value; allowed: {key}=<value>")
+        if key in words:
+            raise UserError(f"{argument}: {key} is given twice; allowed: once")
         words[key] = value
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in words:

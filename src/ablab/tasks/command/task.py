@@ -40,6 +40,8 @@ BETTER = ("higher", "lower")
 ALL_NAMES = "letters, digits and _, not a digit first"
 
 
+LISTED = "a column of every list of runs"
+
 TAKEN = {
     FAILURES: "the share of runs that diverge",
     "seconds": "the time that every run has",
@@ -47,9 +49,7 @@ TAKEN = {
     "memory": "the memory that every run has",
     "parameters": "a column of tables of runs",
     "size": "the size of a run's folder",
-    **dict.fromkeys(
-        ("id", "name", "state", "seed", "study", "arm", "label", "ended"), "a column of every list of runs"
-    ),
+    **dict.fromkeys(("id", "name", "state", "seed", "study", "arm", "label", "ended"), LISTED),
     **dict.fromkeys(("training_speed", "decoding_speed", "depth"), "a measure of trained models"),
 }
 """Names that are no score's of a command: lists, conditions and claims take them for something else."""
@@ -101,6 +101,10 @@ class Command(OwnTask):
         for name in self.scores:
             if name in TAKEN:
                 raise UserError(f"scores.{name}: that is {TAKEN[name]}; allowed: another name")
+        for name in self.values:
+            if name in self.scores or TAKEN.get(name) == LISTED:
+                what = "a score" if name in self.scores else LISTED
+                raise UserError(f"values.{name}: that is {what}, which conditions take it for; allowed: another name")
         for name in self.at_check:
             if name not in self.values:
                 raise UserError(f"check.{name}: no such value; allowed: {', '.join(self.values) or 'none'}")
