@@ -22,7 +22,7 @@ def no_job_of_ours():
 def slurm(tmp_path, monkeypatch):
     """A Slurm that takes a script, and says that the job has failed."""
     monkeypatch.setattr(squeue, "MISSING", 0.0)
-    squeue.cluster.cache_clear()
+    squeue._cluster.cache_clear()
     said = {
         "srun": "",
         "scancel": "",
@@ -38,7 +38,7 @@ def slurm(tmp_path, monkeypatch):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     yield tmp_path
-    squeue.cluster.cache_clear()
+    squeue._cluster.cache_clear()
 
 
 def tell(folder, name, lines):

@@ -136,6 +136,23 @@ def test_study_shows_and_cancels_what_is_queued(slurm, capsys, tmp_path):
     tell(slurm, "squeue", "")
     assert main(["study", *words, "cancel=true"]) == 0
     assert "is in a queue of Slurm here" in capsys.readouterr().out
+    tell(slurm, "squeue", "exit 1")
+    assert main(["study", *words, "cancel=true"]) == 1
+    assert "squeue does not answer, so that nobody knows which jobs are in the queue" in capsys.readouterr().err
+
+
+def test_a_cluster_that_did_not_say_its_name_is_asked_again(slurm, tmp_path):
+    first, second = define((*SMALL, "seed=1,2", f"outputs={tmp_path}")).cells
+    tell(slurm, "squeue", "echo '17_1 PENDING None'; echo '17_2 PENDING None'")
+    tell(slurm, "scontrol", "exit 1")
+    jobs.keep(first.planned.folder, "17_1")
+    tell(slurm, "scontrol", "echo ClusterName = ours")
+    jobs.keep(second.planned.folder, "17_2")
+    folders = {cell.seed: cell.planned.folder for cell in (first, second)}
+    assert {number: waiting.id for number, waiting in jobs.in_queue(folders).items()} == {1: "17_1", 2: "17_2"}
+    squeue._cluster.cache_clear()
+    tell(slurm, "scontrol", "echo ClusterName = another")
+    assert list(jobs.in_queue(folders)) == [1]
 
 
 def test_cancelling_is_done_alone(capsys, tmp_path):

@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ablab.judge.contrasts import independent
+from ablab.judge.contrasts import independent, sharing
 from ablab.judge.document import Document
-from ablab.judge.estimates import beats, borrowed, by_both, nearly_failed
+from ablab.judge.estimates import beats, borrowed, by_both, lenders, nearly_failed
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -195,6 +196,37 @@ def test_of_arms_that_share_runs_one_lends(selection):
     both = replace(selection, arms=[*selection.arms, replace(selection.arms[2], name="greedy", runs=greedy)])
     assert len(both.rows) == len(selection.rows) + 1
     assert borrowed(both, selection.arms[:2], BLEU) == borrowed(selection, selection.arms[:2], BLEU)
+
+
+def decoded(arm, name, score):
+    """The same runs, evaluated in another way."""
+    runs = [
+        replace(
+            run, evaluation=run.evaluation.model_copy(update={"evaluation_id": name, "scores": {"bleu": score + n}})
+        )
+        for n, run in enumerate(arm.runs)
+    ]
+    return replace(arm, name=name, runs=runs)
+
+
+def test_which_of_them_lends_does_not_depend_on_their_order(selection):
+    """It is the one that is evaluated as the compared arms are; of others, the first by name."""
+    first, second, own, last = selection.arms
+    greedy, sampled = decoded(own, "greedy", 3.0), decoded(own, "sampled", 4.0)
+
+    def lending(*several):
+        arms = [first, second, *several, last]
+        return [arm.name for arm in lenders(replace(selection, arms=arms), [first, second], BLEU)]
+
+    assert {*map(tuple, map(sorted, (lending(own, greedy), lending(greedy, own))))} == {tuple(sorted(lending(own)))}
+    assert lending(sampled, greedy) == lending(greedy, sampled) == lending(greedy)
+
+
+def test_arms_that_share_something_are_one_group_in_every_order():
+    for several in permutations([{1, "v1"}, {2, "v2"}, {2, "v1"}, {3}]):
+        groups = sharing(several)
+        assert sorted(map(len, groups)) == [1, 3]
+        assert [several.index({3})] in groups
 
 
 def test_an_arm_that_scatters_wildly_is_named_and_lends_nothing(selection):

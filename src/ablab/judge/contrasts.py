@@ -77,13 +77,11 @@ def sharing(runs: Sequence[Collection[Hashable]]) -> list[list[int]]:
     """Return the places of arms in groups that share runs, or whatever else tells them: runs of each arm."""
     groups: list[tuple[set[Hashable], list[int]]] = []
     for place, own in enumerate(runs):
-        shared = next((group for group in groups if not group[0].isdisjoint(own)), None)
-        if shared is None:
-            groups.append((set(own), [place]))
-        else:
-            shared[0].update(own)
-            shared[1].append(place)
-    return [places for _, places in groups]
+        joined = [group for group in groups if not group[0].isdisjoint(own)]
+        groups = [group for group in groups if group not in joined]
+        places = sorted([place, *(one for _, places in joined for one in places)])
+        groups.append((set(own).union(*(known for known, _ in joined)), places))
+    return sorted(places for _, places in groups)
 
 
 def independent(

@@ -118,8 +118,10 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
 
     Arms that fail scatter for reasons of their own; arms scored otherwise, or of another level of `within`, such as a
     language, on another scale. Of arms that share runs, as those that differ by decoding do, one lends its scatter; and
-    so of those with equal scores.
+    so of those with equal scores. It is the one that is evaluated as the compared arms are, and of several the first by
+    name, so that no order in a file decides.
     """
+    ways = {run.evaluation.evaluation_id for arm in arms for run in arm.finished if run.evaluation}
     own = frozenset[str]().union(*(arm.folders for arm in arms))
     known = {tuple(_values(arm, measure)) for arm in arms}
     found = []
@@ -132,6 +134,7 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
         values = tuple(_values(other, measure))
         if len(values) == len(other.finished) and values not in known:
             found.append((other, {*other.folders, values}))
+    found.sort(key=lambda one: (not any(way in ways for _, way in one[0].evaluated), one[0].name))
     return [found[places[0]][0] for places in sharing([told for _, told in found])]
 
 

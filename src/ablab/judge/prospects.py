@@ -91,7 +91,9 @@ def known_noise(study: Study, metrics: Iterable[str]) -> dict[str, Noise]:
         if record is not None:
             own[cell.arm].append(ScoredRun(folder, record, index.evaluation(folder, cell.planned.evaluation_id)))
     scores = {metric: study.task.scores[metric] for metric in metrics}
-    found = {metric: _pooled(own.values(), score, "runs of this study", usual) for metric, score in scores.items()}
+    arms = list(own.values())  # of those that share runs, as where they differ by decoding, one counts
+    arms = [arms[places[0]] for places in sharing([{run.folder.run_id for run in arm} for arm in arms])]
+    found = {metric: _pooled(arms, score, "runs of this study", usual) for metric, score in scores.items()}
     if None in found.values():
         alike = _like_runs(study)
         found = {
@@ -175,9 +177,9 @@ def prospects(study: Study) -> Iterator[Prospect]:
     Of a registered claim, these are the seeds and arms of the registration: later ones decide only what came with them.
     """
     noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
-    registered = Registered.of(study.folder) if study.looks is None else None
+    registered = Registered.of(study.folder)
     first = study
-    if registered is not None:
+    if registered is not None and study.looks is None:
         few = MINIMUM_SEEDS <= len(registered.seeds) < len(study.seeds)
         seeds = [seed for seed in study.seeds if seed in registered.seeds] if few else study.seeds
         first = replace(study, seeds=seeds, arms=[arm for arm in study.arms if registered.has(arm.name)])
@@ -186,12 +188,17 @@ def prospects(study: Study) -> Iterator[Prospect]:
         if (reason := _off_scale(decides, claim) or _few_validations(decides, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
             continue
-        found = _prospect(decides, claim, noises.get(claim.metric))
-        yield replace(found, words=found.words + _if_chosen(decides, claim), caveat=_if_runs_diverge(decides, claim))
+        share = ALPHA / _family(study, claim, registered)
+        found, caveat = (
+            _prospect(decides, claim, noises.get(claim.metric), share),
+            _if_runs_diverge(decides, claim, share),
+        )
+        yield replace(found, words=found.words + _if_chosen(decides, claim), caveat=caveat)
 
 
-def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
-    seeds, level = len(study.seeds), _level(study, claim)
+def _prospect(study: Study, claim: Settled, noise: Noise | None, share: float) -> Prospect:
+    """Return a prospect; `share`: the claim's of the error rate."""
+    seeds, level = len(study.seeds), _level(study, share)
     by = f"by {how_many(seeds, 'seed')}"
     if seeds < MINIMUM_SEEDS:
         return Prospect(claim, f"cannot be judged {by}; a claim needs at least {MINIMUM_SEEDS}", True)
@@ -212,12 +219,27 @@ def _prospect(study: Study, claim: Settled, noise: Noise | None) -> Prospect:
         return Prospect(claim, "noise unknown: no arm has two finished runs, here or of like kind in the store")
     if not noise.sd:
         return Prospect(claim, f"noise unknown: in each arm, the {noise.runs} {noise.origin} score alike")
-    return _from_noise(study, claim, noise, level)
+    is_one_sided = claim.expect in BOUNDED
+    return _from_noise(study, claim, noise, _level(study, share, is_one_sided=is_one_sided))
 
 
-def _level(study: Study, claim: Settled) -> float:
-    """Return the level at which the claim starts: an equal share of that of its family."""
-    return ALPHA / sum(one.secondary == claim.secondary for one in study.claims)
+def _family(study: Study, claim: Settled, registered: Registered | None) -> int:
+    """Return the number of claims that share an error rate with this one, as they are judged."""
+    family = study.claims
+    if registered is not None:
+        own = registered.asks(claim)
+        family = registered.claims if own else [one for one in study.claims if not registered.asks(one)]
+    return sum(one.secondary == claim.secondary for one in family)
+
+
+def _level(study: Study, share: float, *, is_one_sided: bool = False) -> float:
+    """Return the level at which a claim with this share of the error rate is tested, of several looks at the last.
+
+    An earlier one may decide it, too: what the last one can see is a little less than what all of them can.
+    """
+    if (looks := study.looks) is None:
+        return share
+    return looks.level(share, looks.last) if is_one_sided else 2 * looks.level(share / 2, looks.last)
 
 
 def _methods(study: Study, claim: Settled) -> set[str | None]:
@@ -253,9 +275,9 @@ def _if_chosen(study: Study, claim: Settled) -> str:
     return f"; {claim.metric} also chooses the weights, the best of several validations: it is no estimate for new data"
 
 
-def _if_runs_diverge(study: Study, claim: Settled) -> str:
+def _if_runs_diverge(study: Study, claim: Settled, share: float) -> str:
     """Return what a claim about quality becomes where runs diverge, if its seeds could show nothing then."""
-    seeds, level = len(study.seeds), _level(study, claim)
+    seeds, level = len(study.seeds), _level(study, share)
     if claim.metric in (FAILURES, *study.task.costs) or seeds < MINIMUM_SEEDS:
         return ""
     if claim.parts:

@@ -12,7 +12,7 @@ import numpy as np
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
 from ablab.judge.table_rows import Sheet, is_missing
-from ablab.study.study import SAME
+from ablab.study.design import SAME
 from ablab.tasks.score import LARGEST_SCORE
 
 COLUMNS = ("arm", "seed", "metric", "value")

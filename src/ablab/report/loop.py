@@ -270,7 +270,13 @@ def _how(told: ConfirmedLoop, file: LoopFile, book: Book) -> str:
     error = f"{100 * file.loop.confirmation.error:g} %"
     sealed = " ".join(file.loop.confirmation.sealed)
     test = f" No confirmation of this loop had used {sealed} before." if sealed and len(book.confirmed) == 1 else ""
-    again = f" This is confirmation {len(book.confirmed)} on the same test set." if len(book.confirmed) > 1 else ""
+    count = len(book.confirmed)
+    again = (
+        f" This is confirmation {count} on the same test set, and each had its own {error}: over all of them, "
+        f"the chance is up to {min(100.0, 100 * count * file.loop.confirmation.error):g} %."
+        if count > 1
+        else ""
+    )
     idle = "".join(f" {_idle(each)}" for each in told.idle)
     return (
         f"{len(told.seeds)} fresh seeds of all kept changes, {file.loop.confirmation.seeds} of each other arm; "

@@ -12,6 +12,9 @@ from ablab.study.experiment import Experiment, Level
 Chosen = Mapping[str, str]
 """The name of a level for each factor."""
 
+SAME = " = "
+"""Separator between the names of united arms."""
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -29,6 +32,8 @@ def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
     for arm in arms:
         if not arm.name.strip() or not arm.name.isprintable():
             raise UserError(f"arms: {arm.name!r} cannot be shown in a table; allowed: a name on one line")
+        if SAME in arm.name:
+            raise UserError(f"arms: {arm.name}: '{SAME}' joins names of one arm in reports; allowed: other names")
     return arms, baseline
 
 

@@ -10,7 +10,7 @@ from ablab.config.labels import NONE, label
 from ablab.files import json_digest
 from ablab.statistics.looks import Looks
 from ablab.study.claims import Settled
-from ablab.study.design import Arm
+from ablab.study.design import SAME, Arm
 from ablab.study.experiment import Experiment
 from ablab.study.study_file import StudyFile
 from ablab.study.tuning import TUNED, Tuned
@@ -39,10 +39,6 @@ class Cell:
         """The task: store, run, evaluation and curve."""
         planned = self.planned
         return f"{planned.outputs} {planned.run_id} {planned.evaluation_id} {planned.curve_id}"
-
-
-SAME = " = "
-"""Separator between the names of united arms."""
 
 
 def names_of(arm: str) -> list[str]:

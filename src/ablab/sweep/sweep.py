@@ -101,7 +101,7 @@ def finish(study: Study, launch: Launch, console: Console) -> Board | None:
     Runs that have failed are tried again: their seeds are fixed, so that nothing is chosen by it.
     """
     board = Board(study)
-    return board if _work(board, launch, Policy(retry_failed=True), console) else None
+    return board if _work(board, launch, Policy(retry_failed=True, fail_fast=True), console) else None
 
 
 def _is_over(board: Board) -> bool:
@@ -155,7 +155,7 @@ def _work(board: Board, launch: Launch, policy: Policy, console: Console) -> boo
                 if entry.state in OPEN and (why := interruptions.count(entry, board.stops.get(entry.cell.key))):
                     board.given_up.setdefault(entry.cell.key, why)
             _set_refused_aside(board, attempts, policy, console)
-        if policy.fail_fast and any(attempts[key] for key in _failed(board)):
+        if policy.fail_fast and _has_failed(board, attempts, policy):
             return True
         if any(entry.state is State.RUNNING for entry in board.entries.values()):
             _wait_for_others(board, console)
@@ -211,6 +211,12 @@ def _is_job(entry: LedgerEntry) -> bool:
 
 def _failed(board: Board) -> dict[str, LedgerEntry]:
     return {key: entry for key, entry in board.entries.items() if entry.state is State.FAILED}
+
+
+def _has_failed(board: Board, attempts: Counter[str], policy: Policy) -> bool:
+    """Return whether a run of this sweep failed; if failures are to be retried, one that is not tried again."""
+    again = {cell.key for cell in _again(board, attempts)} if policy.retry_failed else ()
+    return any(attempts[key] and key not in again for key in _failed(board))
 
 
 def _again(board: Board, attempts: Counter[str]) -> list[Cell]:

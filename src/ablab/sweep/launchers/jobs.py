@@ -60,7 +60,10 @@ def in_queue(folders: Mapping[Key, RunFolder]) -> dict[Key, Waiting]:
     kept = {key: known for key, one in folders.items() if one.job in written and (known := _read(one)) is not None}
     if not kept or (there := squeue.jobs()) is None:
         return {}
-    ours = {key: known["job"] for key, known in kept.items() if known["cluster"] == squeue.cluster().name}
+    here = squeue.cluster().name  # empty where Slurm did not say: ids then tell alone
+    ours = {
+        key: known["job"] for key, known in kept.items() if "" in (here, known["cluster"]) or known["cluster"] == here
+    }
     return {key: Waiting(job, there[job]) for key, job in ours.items() if job in there and not there[job].has_ended}
 
 
@@ -95,6 +98,9 @@ def _not_begun(entries: Mapping[str, LedgerEntry]) -> dict[str, LedgerEntry]:
 
 def cancel(folders: Iterable[RunFolder]) -> list[str]:
     """Cancel the jobs of these runs and return their ids; LostError if Slurm refuses."""
+    folders = list(folders)
+    if any(folder.job.exists() for folder in folders) and squeue.jobs() is None:
+        raise LostError("squeue does not answer, so that nobody knows which jobs are in the queue; try again later")
     ids = sorted({waiting.id for waiting in in_queue({folder: folder for folder in folders}).values()})
     if ids and (refusal := squeue.cancel(ids)) is not None:
         raise LostError(f"scancel {' '.join(ids)}: {refusal}")

@@ -139,10 +139,18 @@ class Cluster(NamedTuple):
     largest_array: int = 1001
 
 
-@cache
 def cluster() -> Cluster:
-    """Return what Slurm says of the cluster, and its defaults where it does not say."""
-    said = _said("scontrol", "show", "config") or ""
+    """Return what Slurm says of the cluster, and its defaults where it does not say; then it is asked again."""
+    try:
+        return _cluster()
+    except LookupError:
+        return Cluster()
+
+
+@cache
+def _cluster() -> Cluster:
+    if (said := _said("scontrol", "show", "config")) is None:
+        raise LookupError
     name = re.search(r"^ClusterName\s*=\s*(\S+)", said, re.MULTILINE)
     largest = re.search(r"^MaxArraySize\s*=\s*(\d+)", said, re.MULTILINE)
     return Cluster(name[1] if name else "", *([int(largest[1])] if largest else []))
