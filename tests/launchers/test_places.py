@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ablab.code import machine as machine_of
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.study.definition import define
@@ -13,7 +14,7 @@ from ablab.sweep.launchers import local
 from ablab.sweep.launchers.local import OF_MEMORY, Places
 from ablab.sweep.progress import Board
 from ablab.tasks.registry import task_of_option
-from ablab.transformer.stages.task import memory_of
+from ablab.transformer.stages.task import NUMBERS, memory_of
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
 
 GIB = 2**30
@@ -72,6 +73,52 @@ def test_the_estimate_of_memory_is_near_what_was_measured(row):
         words.append("optim.batch_tokens=4096")
     measured = json.loads(SIZES.read_text())["rows"][row]["gb"] * 1e9
     assert 0.85 < memory_of(compose(words).config) / measured < 1.3
+
+
+def test_each_table_of_words_needs_memory():
+    def needs(*words):
+        return memory_of(compose(["model=base", "data.vocab_size=32000", *words]).config)
+
+    one, two, three = needs(), needs("data.joint_vocab=false", "model.tie=target_output"), needs("model.tie=none")
+    table = 4 * NUMBERS * 32_000 * 512
+    assert two - one == three - two == table
+    text = ["task=language_model", "data.vocab_size=32000"]
+    tied, untied = (memory_of(compose([*text, f"model.tie={tie}"]).config) for tie in ("all", "none"))
+    assert untied - tied == 4 * NUMBERS * 32_000 * compose(text).config.model.d_model
+
+
+@pytest.mark.parametrize(
+    ("files", "cores", "gib"),
+    [
+        ({}, 8, 4.0),
+        ({"cpu.max": "max 100000", "memory.max": "max"}, 8, 4.0),
+        ({"cpu.max": "250000 100000", "memory.max": str(2 * GIB)}, 3, 2.0),
+        ({"slurm/job/cpu.max": "100000 100000", "slurm/memory.max": str(GIB), "memory.max": str(3 * GIB)}, 1, 1.0),
+        ({"other/cpu.max": "100000 100000"}, 8, 4.0),
+    ],
+)
+def test_a_container_or_a_slice_has_fewer_cores_and_less_memory(tmp_path, monkeypatch, files, cores, gib):
+    (tmp_path / "own").write_text("0::/slurm/job\n")
+    monkeypatch.setattr(machine_of, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(machine_of, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine_of.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(machine_of.os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096}.get(name, 4 * GIB // 4096))
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{content}\n")
+    assert (machine_of.cores(), machine_of.memory() / GIB) == (cores, gib)
+
+
+def test_a_group_of_the_first_version_has_its_quota_in_two_files(tmp_path, monkeypatch):
+    (tmp_path / "own").write_text("4:cpu,cpuacct:/docker/ab\n3:memory:/docker/ab\n")
+    monkeypatch.setattr(machine_of, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(machine_of, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine_of.os, "sched_getaffinity", lambda pid: set(range(8)))
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    for quota, cores in (("-1", 8), ("150000", 2)):
+        (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{quota}\n")
+        assert machine_of.cores() == cores
 
 
 def test_each_of_several_processes_needs_memory():

@@ -130,3 +130,20 @@ def test_a_task_that_trains_knows_its_length(folder):
     study = define(("experiment=t",))
     assert [arm.name for arm in study.arms][2:] == ["training.max_steps=50", "training.max_steps=200"]
     assert [cell.planned.config.training.max_steps for cell in study.cells] == [100, 100, 50, 200]
+
+
+@pytest.mark.parametrize(
+    "limit", ["training.max_epochs=1", "training.patience=3", "training.max_minutes=5", "schedule=plateau"]
+)
+def test_runs_that_something_else_may_end_have_no_length_to_double(folder, capsys, limit):
+    Path("experiments/w.yaml").write_text(
+        f"""
+question: What is it worth?
+common: [{limit}, training.max_steps=800, optim.lr=0.001, logger=none]
+factors: {{norm: [pre, post]}}
+seeds: [1, 2, 3]
+worth: true
+"""
+    )
+    assert main(["study", "experiment=w"]) == 2
+    assert f"worth: {limit} may end training before training.max_steps" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +127,40 @@ def wait_politely() -> None:
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    quotas = [ceil(int(quota) / int(period)) for quota, period in _told_by_groups("cpu.max")]
+    for quota, period in zip(_told_by_groups("cpu.cfs_quota_us"), _told_by_groups("cpu.cfs_period_us"), strict=False):
+        quotas.append(ceil(int(quota[0]) / int(period[0])))
+    return min([there, *(quota for quota in quotas if quota > 0)])
 
 
 def memory() -> int:
     """Return the bytes of memory that this process may use: the machine's, or what its container is held to."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # elsewhere than on Linux, or no limit: "max"
-            limits.append(int(Path(path).read_text(encoding="ascii")))
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        limits += [int(limit) for (limit,) in _told_by_groups(name)]
     return min(limits)
+
+
+CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
+def _told_by_groups(name: str) -> Iterator[list[str]]:
+    """Yield the numbers in a file of each control group of Linux that holds this process; none elsewhere.
+
+    They lie below the root of a second version, or of a controller of the first. "max": there is no limit.
+    """
+    try:
+        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for _, controllers, own in (line.split(":", 2) for line in lines):
+        root = CGROUP / controllers.partition(",")[0] if controllers else CGROUP
+        for group in [own.strip("/"), *map(str, Path(own.strip("/")).parents)]:
+            with suppress(OSError):
+                words = (root / group / name).read_text(encoding="ascii").split()
+                if all(word.lstrip("-").isdecimal() for word in words):
+                    yield words
 
 
 def settle_in() -> None:

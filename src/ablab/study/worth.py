@@ -61,6 +61,8 @@ def lengths_of(experiment: Experiment, arms: Sequence[Arm], baseline: str, commo
     first = next(arm for arm in arms if arm.name == baseline)
     settings = flatten(compose_arm([*common, *first.words, "seed=1"]).config.model_dump(serialize_as_any=True))
     usual = settings.get(key)
+    if key == task.length and (other := task.ends_by(settings)) is not None:
+        raise UserError(f"worth: {other} may end training before {key}; allowed: runs that {key} alone ends")
     if isinstance(usual, bool) or not isinstance(usual, int | float):
         raise UserError(f"worth={key}: no number of the baseline; allowed: a setting such as {task.length or 'steps'}")
     if usual <= 0 or (isinstance(usual, int) and usual % 2):

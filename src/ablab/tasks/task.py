@@ -322,6 +322,10 @@ class Task:
         """Return the name of what a run is trained on, and digests and settings that identify it; None if unknown."""
         return None
 
+    def ends_by(self, settings: Mapping[str, Any]) -> str | None:
+        """Return a setting, of these by their dotted names, that may end a run before its `length`; None: none does."""
+        return None
+
     def called(self, key: str) -> str | None:
         """Return what names of runs call a changed field; None where they leave it out."""
         return key

@@ -70,7 +70,14 @@ class TransformerTask(Task):
         return [f"Next: {self.line_for(record.run_id)}", again]
 
     def first_and_last_step(self, config: TransformerConfig) -> tuple[int | None, int | None]:
-        return config.training.valid_every, config.training.max_steps
+        training = config.training
+        return training.valid_every, training.max_steps if training.max_epochs is None else None
+
+    def ends_by(self, settings: Mapping[str, Any]) -> str | None:
+        limits = ("training.max_epochs", "training.max_minutes", "training.patience")
+        found = [f"{key}={settings[key]:g}" for key in limits if settings.get(key) is not None]
+        found += [f"schedule={settings['schedule.kind']}"] if "schedule.decay_patience" in settings else []
+        return next(iter(found), None)
 
     def memory(self, config: TransformerConfig) -> int | None:
         trainer = config.trainer
@@ -132,7 +139,9 @@ def memory_of(config: Any) -> int:
     """Return about how many bytes a training needs at its peak in single precision, known before anything is built."""
     model, tokens = config.model, config.optim.batch_tokens / config.trainer.micro_batches
     layers = {"encoder": getattr(model, "encoder_layers", 0), "decoder": model.decoder_layers}
-    parameters = (getattr(config.data, "vocab_size", None) or FEW_TYPES) * model.d_model
+    types = config.data.vocab_size if config.data.is_read("vocab_size") else FEW_TYPES
+    tables = {"all": 1, "none": 3 if layers["encoder"] else 2}.get(model.tie, 2)
+    parameters = tables * types * model.d_model
     kept = 0.0
     for stack, count in layers.items():
         products = 4 if stack == "encoder" or not layers["encoder"] else 8  # with those of cross-attention
