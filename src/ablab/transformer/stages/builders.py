@@ -36,8 +36,8 @@ UNBOUNDED = 1 << 40
 def limit(steps: AnySteps, config: TransformerConfig) -> AnySteps:
     """Let there be as many steps as the limits on steps and epochs allow; returns the same object."""
     bounds = [config.training.max_steps or UNBOUNDED]
-    if config.training.max_epochs is not None:
-        bounds.append(steps.steps_in(config.training.max_epochs))
+    if config.training.max_epochs is not None:  # of an epoch there is a step at least: more of them are not counted
+        bounds.append(steps.steps_in(min(config.training.max_epochs, bounds[0])))
     steps.total = min(bounds)
     return steps
 

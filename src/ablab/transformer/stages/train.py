@@ -1,7 +1,7 @@
 """The training stage of one run: prepare, build, fit, select weights, write the record."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,9 +131,27 @@ def prepare_training(planned: PlannedRun[C], console: Console, prepare: Prepare[
         f"{planned.run_id}  {planned.name}   {parameter_count(start.model):,} parameters, {trainable.amount}, "
         f"padding {start.steps.padding_share():.1%}"
     )
-    if (steps := config.training.max_steps) is not None and not config.smoke:
-        console.say(epochs_line(steps, start.steps.steps_in(1)))
+    console.say_all(_limits(config, start.steps))
     return Work(**vars(start), planned=planned)
+
+
+def _limits(config: TransformerConfig, steps: AnySteps) -> Iterator[str]:
+    """Yield how long training is, and which setting has no part in it."""
+    most, epochs, warmup = (
+        config.training.max_steps,
+        config.training.max_epochs,
+        config.schedule.own.get("warmup_steps"),
+    )
+    if most is None or config.smoke:
+        return
+    if epochs is None:
+        yield epochs_line(most, steps.steps_in(1))
+    elif steps.total < most:
+        yield f"{steps.total:,} steps: training.max_epochs={epochs} comes before training.max_steps={most}"
+    else:
+        yield f"training.max_epochs={epochs} has no effect: training.max_steps={most} comes first"
+    if warmup is not None and warmup >= steps.total:
+        yield f"schedule.warmup_steps={warmup}: the rate still rises when training ends, after {steps.total:,} steps"
 
 
 def _fit(work: Work, callbacks: Callbacks, stops: Stops | None) -> TrainingResult:
