@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ablab.transformer.data.batches import Batch
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.training import cost
-from ablab.transformer.training.cost import ProductTimer, flops_per_token
+from ablab.transformer.training.cost import ProductTimer, cost_of, flops_per_token
 from ablab.transformer.training.loss import token_loss
 from ablab.transformer.training.module import TrainingModule
 from ablab.transformer.training.state import TrainingState
@@ -91,3 +91,13 @@ def test_timing_takes_a_thousandth_of_the_training(monkeypatch):
     assert timed[0] == 60
     assert 200 < len(timed) <= 216
     assert all(0.4 * count <= 0.001 * seconds + 1e-9 for count, seconds in enumerate(timed[1:], start=2))
+
+
+def test_the_peak_of_memory_is_that_of_all_processes(tmp_path):
+    """Of a run that was continued, the last one may have chosen weights alone."""
+    (tmp_path / "metrics.csv").write_text("step\n")
+    state = TrainingState(step=1, tokens=10, peak_memory=2**50)
+    assert TrainingState.from_dict(state.as_dict()).peak_memory == 2**50
+    content = {key: value for key, value in state.as_dict().items() if key != "peak_memory"}
+    assert TrainingState.from_dict(content).peak_memory == 0, "of before it was kept"
+    assert cost_of(state, 10, 1.0, torch.nn.Linear(1, 1), tmp_path / "metrics.csv").peak_memory_bytes == 2**50

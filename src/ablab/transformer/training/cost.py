@@ -111,7 +111,7 @@ def cost_of(
         seconds=state.seconds,
         train_seconds=state.train_seconds,
         tokens_per_second=_speed(state, metrics),
-        peak_memory_bytes=_peak_memory(),
+        peak_memory_bytes=max(state.peak_memory, peak_memory()),
         parameters=parameter_count(model),
         flops_per_token=flops_per_token,
         matmul_flops=median(state.product_speeds) if state.product_speeds else None,
@@ -127,7 +127,7 @@ def _speed(state: TrainingState, metrics: Path) -> float:
     return median(looks)
 
 
-def _peak_memory() -> int:
+def peak_memory() -> int:
     """Return peak memory in bytes, of the device if there is one, otherwise of this process."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return int(torch.cuda.max_memory_allocated())

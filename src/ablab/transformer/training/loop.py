@@ -14,7 +14,7 @@ from ablab.transformer.data.steps import AnySteps
 from ablab.transformer.model.modes import as_written
 from ablab.transformer.training.callbacks import Callback, Measurements
 from ablab.transformer.training.checkpoints import Checkpoints
-from ablab.transformer.training.cost import ProductTimer
+from ablab.transformer.training.cost import ProductTimer, peak_memory
 from ablab.transformer.training.distributed import ALONE, SingleProcess
 from ablab.transformer.training.module import StepReport, TrainingModule, run_steps
 from ablab.transformer.training.state import StopCriteria, TrainingState
@@ -169,6 +169,7 @@ class TrainingLoop(pl.Callback):
     def _save(self, module: TrainingModule) -> None:
         """Save the weights if they may be selected, and all that a resume needs."""
         self.callbacks.on_save()
+        self.state.peak_memory = max(self.state.peak_memory, peak_memory())
         optimizer, weights = module.optimizers(use_pl_optimizer=False), module.model.state_dict()
         self.checkpoints.save(weights, optimizer.state_dict(), self.state)
         self._elapsed()

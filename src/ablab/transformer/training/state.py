@@ -27,6 +27,7 @@ class TrainingState:
     tokens: int = 0
     layer_tokens: dict[str, list[int]] = field(default_factory=dict)
     product_speeds: list[float] = field(default_factory=list)
+    peak_memory: int = 0
     validations: list[Validation] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)
     kind: type[Validation] = Validation
@@ -65,6 +66,7 @@ class TrainingState:
             "tokens": self.tokens,
             "layer_tokens": self.layer_tokens,
             "product_speeds": self.product_speeds,
+            "peak_memory": self.peak_memory,
             "validations": [list(astuple(validation)) for validation in self.validations],
             "stretches": [stretch.model_dump() for stretch in self.stretches_so_far()],
         }
