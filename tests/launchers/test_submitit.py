@@ -481,3 +481,10 @@ def test_without_slurm_it_says_so(tmp_path, monkeypatch):
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UserError, match="allowed: 1 and more"):
         replace(LOCAL, **changes)
+
+
+def test_local_jobs_do_not_share_the_first_gpu():
+    with pytest.raises(
+        UserError, match="submitit_local puts every job on the first GPUs; allowed: hydra.launcher.gpus"
+    ):
+        Queue("local", 1, None, {"gpus_per_node": 1})

@@ -14,6 +14,7 @@ from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.pruning.surgery import prune
 from ablab.transformer.stages.models import ModelBuilder, load_model
+from ablab.transformer.translation.verbs.prune import _judged
 from tests.pruning.conftest import DEEPER, pruned, the_run
 from tests.run.conftest import TINY, make_store, typed
 
@@ -187,6 +188,16 @@ def test_a_failure_while_saving_leaves_nothing(deep, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_smoke_run_names_its_own_store(tmp_path, capsys):
+    assert main(["train", "smoke=true", *TINY, f"outputs={tmp_path}", "init_from=r1234567890a"]) == 2
+    assert "(smoke=true has a store of its own; allowed: a path)" in capsys.readouterr().err
+
+
+def test_the_name_of_a_test_set_is_not_what_tells_it():
+    one, same, other = ({"beam": 4, "test": {"name": name, "digest": digest}} for name, digest in ("aa", "ba", "ab"))
+    assert _judged(one) == _judged(same) != _judged(other)
+
+
 def test_several_runs_are_drawn_together(deep, tmp_path):
     one, other = the_run(deep), make_store(tmp_path, "logger=none", "pruning=none").run
     words = ["pruning.curves=[decoder]", "save=none", f"picture={tmp_path}/both.png"]

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from ablab.commands.cli import main
+from ablab.config.labels import label
 from ablab.judge.document import Document
 from ablab.report.figures import styles
 from ablab.report.forest import forests
@@ -240,3 +241,15 @@ def test_a_programs_factors_have_no_names_of_options_here(tmp_path):
     study = define((f"experiment={path}", f"outputs={tmp_path}"))
     said = {study.label_of(arm.name) for arm in study.arms}
     assert {"norm=pre,layerdrop=0", "norm=scalenorm,layerdrop=1", "unit length with layerdrop=1"} <= said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("layerdrop=0,layerdrop_encoder=0.1", "layerdrop_encoder=0.1 with layerdrop=0"),
+        ("norm=scalenorm,layerdrop=0,layerdrop_decoder=0.2", "ScaleNorm with layerdrop_decoder=0.2 and layerdrop=0"),
+        ("norm=scalenorm,layerdrop=0", "ScaleNorm without LayerDrop"),
+    ],
+)
+def test_an_arm_with_layerdrop_in_one_stack_is_not_without_it(name, said):
+    assert label(name) == said

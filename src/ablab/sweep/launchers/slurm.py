@@ -67,6 +67,11 @@ class Queue:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
         if (memory := self.parameters.get("mem_gb")) is not None and memory < SMALLEST:
             raise UserError(f"hydra.launcher.mem_gb={memory:g}: allowed: {SMALLEST:g} and more")
+        if self.cluster == "local" and self.parameters.get("gpus_per_node"):
+            raise UserError(
+                f"hydra.launcher.gpus_per_node: {option} puts every job on the first GPUs; allowed: "
+                "hydra.launcher.gpus of the usual launcher, or hydra/launcher=submitit_slurm"
+            )
         if self.cluster == "slurm":
             self._check_limit()
 

@@ -1,8 +1,8 @@
 """The `prune` command: pruning curves of finished runs, and smaller models cut out of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ablab.config.groups import default_choices
 from ablab.errors import UserError
@@ -87,10 +87,15 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> N
             shapes = dict.fromkeys(_shapes(planned.config))
             if options.save not in shapes:
                 raise UserError(f"save={options.save}: no point of this curve; allowed: {', '.join(shapes)}")
-    first, _ = opened[0]
-    if any(planned.evaluation != first.evaluation for planned, _ in opened):
+    first, *others = (_judged(planned.evaluation) for planned, _ in opened)
+    if any(other != first for other in others):
         runs = ",".join(planned.run_id for planned, _ in opened)
         raise UserError(f"runs={runs}: their test sets or searches differ; allowed: one test set, one search")
+
+
+def _judged(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an evaluation without the name of its test set, whose content tells which it is."""
+    return {**evaluation, "test": {key: value for key, value in evaluation["test"].items() if key != "name"}}
 
 
 def _shapes(config: TransformerConfig) -> Iterator[str]:
