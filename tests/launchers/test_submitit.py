@@ -485,6 +485,6 @@ def test_settings_that_make_no_sense_are_refused(changes):
 
 def test_local_jobs_do_not_share_the_first_gpu():
     with pytest.raises(
-        UserError, match="submitit_local puts every job on the first GPUs; allowed: hydra.launcher.gpus"
+        UserError, match=r"submitit_local puts every job on the first GPUs; allowed: hydra\.launcher\.gpus"
     ):
         Queue("local", 1, None, {"gpus_per_node": 1})
