@@ -68,9 +68,10 @@ def find_run(reference: str, outputs: Path, *, key: str = "run") -> RunFolder:
     typed = f"{key}={reference}"
     path, is_model = Path(reference), False
     with suppress(OSError):  # a display name may be longer than a path
-        if (path / "record.json").exists() or (path.parent.name == "runs" and RunFolder(path).has_begun):
-            return RunFolder(path.resolve())
         is_model = (path / CARD).exists()
+        is_run = path.parent.name == "runs" and RunFolder(path).has_begun and not is_model
+        if is_run or (path / "record.json").exists():
+            return RunFolder(path.resolve())
     if is_model:
         raise UserError(f"{typed}: a model that was cut out of a run; allowed here: the run itself")
     runs = list(all_runs(outputs))
