@@ -20,7 +20,7 @@ LINES = {
     "seed=1,2 hydra.launcher.gpus=[0,1]": "hydra.launcher.gpus=[0,1]: the runs train on the CPU; "
     "allowed: beside trainer=gpu",
     "seed=1,2 hydra/launcher=ray hydra.launcher.gpus=0.25": "hydra.launcher.gpus=0.25: the runs train on the CPU",
-    "seed=1,2 hydra/launcher=submitit_local hydra.launcher.gpus_per_node=1": "hydra.launcher.gpus_per_node=1: the runs",
+    "seed=1,2 hydra/launcher=submitit_local hydra.launcher.gpus_per_node=1": "submitit_local puts every job",
     "hydra/sweeper=optuna layerdrop=0,0.1 hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
     "experiment=find hydra.launcher.gpus=[0]": "hydra.launcher.gpus=[0]: the runs train",
     "seed=1,2 outputs=/proc/x": "outputs",
