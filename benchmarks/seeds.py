@@ -138,8 +138,8 @@ def _noise(noises: Sequence[Noise]) -> list[str]:
         "## The noise of a run, and what so many seeds see",
         "",
         "Two arms, nothing else; a difference is seen with a chance of 80 %, at a level of 5 %. A study with more arms "
-        "borrows noise from them and needs fewer. Arms with a diverged run, or that scatter wildly, are left out. The "
-        "mean of three test sets has less noise than one of them; models that train for a few hundred steps have more.",
+        "borrows noise from them and needs fewer. Arms with a diverged run, or that scatter wildly, are left out. BLEU "
+        "of three test sets together has less noise than of one; models that train for a few hundred steps have more.",
         "",
         *_head(
             "study", "runs", "test sets", "sd of test BLEU", *(f"seen by {n}" for n in COUNTS), "seeds for 0.5 BLEU"
