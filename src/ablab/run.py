@@ -65,8 +65,8 @@ def _blaming_parts(planned: Planned) -> Iterator[None]:
         raise PartError(failure_of(error, parts)) from error
 
 
-class _InterruptedError(Exception):
-    """Training was stopped before its end."""
+class _UnfinishedError(Exception):
+    """Training was interrupted before its end."""
 
 
 def _completed(planned: Planned, record: Record | None, console: Console, beating: Heartbeat) -> Record | None:
@@ -74,14 +74,16 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     trial = planned.config.search_trial
     stops = None if work is None or trial is None else Stopping(trial, console.say)
-    with suppress(_InterruptedError), open_tracker(planned, console.say) as tracker:
+    with suppress(_UnfinishedError), open_tracker(planned, console.say) as tracker:
         if (dataset := task.dataset(planned)) is not None:
             tracker.dataset(*dataset)
         callbacks = task.callbacks(planned, console, beating, tracker)
         if work is not None:
             record = task.train(work, callbacks, stops)
         if record is None:
-            raise _InterruptedError  # trackers learn that it did not end well; the same command continues it
+            if stops is not None and stops.ends:
+                return None  # as the search decided
+            raise _UnfinishedError  # trackers learn that it did not end well; the same command continues it
         if planned.lacks_evaluation(record):
             task.evaluate(planned, record, callbacks)
         evaluation = planned.folder.evaluation(planned.evaluation_id)

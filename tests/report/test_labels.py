@@ -249,6 +249,10 @@ def test_a_programs_factors_have_no_names_of_options_here(tmp_path):
         ("layerdrop=0,layerdrop_encoder=0.1", "layerdrop_encoder=0.1 with layerdrop=0"),
         ("norm=scalenorm,layerdrop=0,layerdrop_decoder=0.2", "ScaleNorm with layerdrop_decoder=0.2 and layerdrop=0"),
         ("norm=scalenorm,layerdrop=0", "ScaleNorm without LayerDrop"),
+        (
+            "layerdrop=0,layerdrop_encoder=0.1,drophead=none",
+            "layerdrop_encoder=0.1 with layerdrop=0 without DropHead",
+        ),
     ],
 )
 def test_an_arm_with_layerdrop_in_one_stack_is_not_without_it(name, said):

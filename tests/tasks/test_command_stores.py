@@ -129,9 +129,17 @@ def test_means_over_arms_say_what_lists_say(launched, capsys):
     assert f"damaged: {one}" in said(capsys, "ls", "by=arm")
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_a_tracker_learns_whether_training_came_to_its_end(folder, monkeypatch, ends):
+@pytest.mark.parametrize(("ends", "decided"), [(True, False), (False, False), (False, True)])
+def test_a_tracker_learns_whether_training_came_to_its_end(folder, monkeypatch, ends, decided):
+    """A trial that its search has ended came to it."""
     told = []
+
+    class Search:
+        def __init__(self, trial, say):
+            self.ends = decided
+
+        def __call__(self, validations, total_steps):
+            return None
 
     class Told(Tracker):
         def finish(self, *, failed):
@@ -140,6 +148,7 @@ def test_a_tracker_learns_whether_training_came_to_its_end(folder, monkeypatch, 
     monkeypatch.setattr(run, "open_tracker", lambda planned, say: closing(Told()))
     if not ends:
         monkeypatch.setattr(Command, "train", lambda self, work, callbacks, stops: None)
+    monkeypatch.setattr(run, "Stopping", Search)
     words = [word for word in words_of(DONE) if not word.startswith("logger")]
-    assert main(["train", *words, "logger=none"]) == (0 if ends else INTERRUPTED)
-    assert told == [not ends]
+    assert main(["train", *words, "logger=none", "search_trial=there"]) == (0 if ends else INTERRUPTED)
+    assert told == [not ends and not decided]

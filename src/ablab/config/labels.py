@@ -51,8 +51,9 @@ def levels_in(name: str) -> list[str]:
 def of_levels(levels: list[str], labels: Mapping[str, str] = NONE) -> str:
     """Return levels as a person says them together."""
     there, missing = parts(levels, labels)
-    if missing == ["LayerDrop"] and any(level.startswith("layerdrop_") for level in levels):
-        there, missing = [*there, *(level for level in levels if level.startswith("layerdrop="))], []  # a stack has it
+    if "LayerDrop" in missing and any(level.startswith("layerdrop_") for level in levels):  # a stack has it
+        there = [*there, *(level for level in levels if level.startswith("layerdrop="))]
+        missing = [name for name in missing if name != "LayerDrop"]
     if not there:
         return f"no {listed(missing, 'or')}"
     head, *rest = there

@@ -51,7 +51,7 @@ class TrialHandle:
 
 
 class Stopping:
-    """Reports the validations of one trial and decides when it ends."""
+    """Reports the validations of one trial and decides when it ends. `ends`: it has decided so."""
 
     def __init__(self, trial: str, say: Callable[[str], None] = lambda _: None) -> None:
         from optuna import load_study
@@ -68,14 +68,17 @@ class Stopping:
         self._by = handle.score
         self._several = len(self._study.directions) > 1
         self._say = say
+        self.ends = False
 
     def __call__(self, validations: Sequence[ScoredValidation], total_steps: int | None) -> str | None:
         """Report new validations; return the reason if the run must end now. Errors of the storage end no training."""
         try:
-            return self._asked(validations, total_steps)
+            reason = self._asked(validations, total_steps)
         except Exception as error:
             self._say(f"The search cannot be asked, and the run goes on: {masked(' '.join(str(error).split()))[:300]}")
             return None
+        self.ends = reason is not None
+        return reason
 
     def _asked(self, validations: Sequence[ScoredValidation], total_steps: int | None) -> str | None:
         from ablab.search.sampling import stopping_rule
