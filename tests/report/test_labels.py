@@ -74,6 +74,27 @@ def test_files_for_people_have_labels_alone(report):
     assert "scaled norms" in (report / "column_table.tex").read_text().replace("~", " ")
 
 
+def test_a_norm_beside_a_factor_of_placements_is_no_prenorm():
+    """`norm=pre placement=post` is trained as PostNorm is."""
+    assert label("norm=pre,placement=post") == "LayerNorm with placement=post"
+    assert label("norm=pre,layerdrop=0.1") == "PreNorm with LayerDrop 0.1"
+    both = [f"norm=rmsnorm,placement={where}" for where in ("pre", "post")]
+    assert pair_of("norm=pre,placement=post", both[1]) == ("LayerNorm", "RMSNorm", "both with placement=post")
+    assert label("norm=pre,placement=post", {"norm=pre": "usual"}) == "usual with placement=post"
+
+
+def test_an_effect_over_placements_is_of_layernorm(report):
+    document = Document.model_validate_json((report / "report.json").read_text())
+    placed = (
+        document.model_dump_json()
+        .replace("model.dropout=0.1", "placement=pre")
+        .replace("model.dropout=0.3", "placement=post")
+    )
+    labels = labels_of(Document.model_validate_json(placed), {})
+    assert (labels["norm=pre"], labels["norm=scalenorm"]) == ("LayerNorm", "ScaleNorm")
+    assert labels_of(document, {})["norm=pre"] == "PreNorm"
+
+
 def test_programs_have_the_names_of_the_study(report):
     data = json.loads((report / "report.json").read_text())
     assert {arm["name"] for arm in data["arms"]} == set(ARMS)

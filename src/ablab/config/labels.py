@@ -4,15 +4,18 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from ablab.config.groups import file_of, groups
 
-SAID = re.compile(r"^# spoken: (.+)$", re.MULTILINE)
-"""The line of an option's YAML file that says what people call the option. One without it keeps its name."""
+SAID = re.compile(r"^# spoken(?: beside (\w+))?: (.+)$", re.MULTILINE)
+"""The line of an option's YAML file that says what people call the option. One without it keeps its name.
+
+`beside` names a group that decides with it: with `placement=post`, `norm=pre` is no PreNorm.
+"""
 
 OF_SETTINGS = {
     **dict.fromkeys(("layerdrop=0", "layerdrop=0.0"), "no LayerDrop"),
@@ -48,9 +51,9 @@ def levels_in(name: str) -> list[str]:
     return re.findall(LEVEL, name) if re.fullmatch(LEVELS, name) else []
 
 
-def of_levels(levels: list[str], labels: Mapping[str, str] = NONE) -> str:
-    """Return levels as a person says them together."""
-    there, missing = parts(levels, labels)
+def of_levels(levels: list[str], labels: Mapping[str, str] = NONE, among: Sequence[str] = ()) -> str:
+    """Return levels as a person says them together; `among`: all levels of their arm, where these are some of them."""
+    there, missing = parts(levels, labels, among)
     if "LayerDrop" in missing and any(level.startswith("layerdrop_") for level in levels):  # a stack has it
         there = [*there, *(level for level in levels if level.startswith("layerdrop="))]
         missing = [name for name in missing if name != "LayerDrop"]
@@ -61,10 +64,15 @@ def of_levels(levels: list[str], labels: Mapping[str, str] = NONE) -> str:
     return " ".join([head, *with_, *([f"without {listed(missing, 'or')}"] if missing else [])])
 
 
-def parts(levels: list[str], labels: Mapping[str, str] = NONE) -> tuple[list[str], list[str]]:
+def parts(
+    levels: list[str], labels: Mapping[str, str] = NONE, among: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
     """Return what the levels bring, and what they leave out."""
+    factors = {level.partition("=")[0] for level in among or levels}
     said = [
-        part for level in levels for part in ([labels[level]] if level in labels else _level(level).split(" with "))
+        part
+        for level in levels
+        for part in ([labels[level]] if level in labels else _level(level, factors).split(" with "))
     ]
     missing = [name.removeprefix("no ") for name in said if name.startswith("no ")]
     return [name for name in said if not name.startswith("no ")], missing
@@ -75,14 +83,15 @@ def listed(names: list[str], last: str) -> str:
     return f" {last} ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def _level(level: str) -> str:
+def _level(level: str, factors: Collection[str]) -> str:
     factor, _, value = level.partition("=")
     if value in groups().get(factor, ()):
-        return _said_in(file_of(factor, value)) or level
+        said = _said_in(file_of(factor, value))
+        return next((said[other] for other in (*factors, "") if other in said), level)
     return OF_SETTINGS.get(level) or (f"{NUMBERED[factor]} {value}" if factor in NUMBERED else level)
 
 
 @cache
-def _said_in(file: Path) -> str | None:
-    found = SAID.search(file.read_text(encoding="utf-8", errors="replace"))
-    return None if found is None else found[1]
+def _said_in(file: Path) -> Mapping[str, str]:
+    """Return what an option is called beside a factor of some group, and elsewhere, under the empty name."""
+    return dict(SAID.findall(file.read_text(encoding="utf-8", errors="replace")))

@@ -50,9 +50,10 @@ def labels_of(document: Document, given: Mapping[str, str]) -> dict[str, str]:
     """
     sides = (side for claim in document.claims for side in (claim.arm, claim.baseline))
     rows = [*(arm.name for arm in document.arms), *(line.arm for line in document.tuning), *sides]
-    levels = (level for line in document.effects for level in re.findall(LEVEL, line.what))
-    names = dict.fromkeys([*(name for row in rows for name in (row, *names_of(row))), *levels])
-    found = {name: label_of(name, given) for name in names}
+    among = [level for row in rows for level in re.findall(LEVEL, row)]
+    effects = dict.fromkeys(level for line in document.effects for level in re.findall(LEVEL, line.what))
+    found = {name: label_of(name, given) for row in rows for name in (row, *names_of(row))}
+    found |= {level: of_levels([level], given, among) for level in effects if level not in found}
     meant = {(said, frozenset(re.findall(LEVEL, name)) or name) for name, said in found.items()}
     times = Counter(said for said, _ in meant)
     return {name: said for name, said in found.items() if said != name and times[said] == 1}
@@ -77,6 +78,6 @@ def pair_of(arm: str, baseline: str, given: Mapping[str, str] = NONE) -> tuple[s
     each, _, over = arm.partition(", mean over ")
     if over or arm in given or baseline in given or not common or not own or not other:
         return label_of(each, given), label_of(baseline, given), over and f"on average over {over}"
-    kinds = zip(("with", "without"), parts(common, given), ("and", "or"), strict=True)
+    kinds = zip(("with", "without"), parts(common, given, ours), ("and", "or"), strict=True)
     shared = [f"{word} {listed(them, last)}" for word, them, last in kinds if them]
-    return of_levels(own, given), of_levels(other, given), f"both {' '.join(shared)}"
+    return of_levels(own, given, ours), of_levels(other, given, theirs), f"both {' '.join(shared)}"
