@@ -257,3 +257,4 @@ def test_every_rule_spares_the_best(rule, tmp_path):
 )
 def test_more_trials_than_are_asked_for_by_now_are_no_part_of_them(count, said):
     assert of_asked(count, 2) == said
+    assert of_asked(0, 1) == "0 of 1 trial"

@@ -26,7 +26,7 @@ from ablab.files import COLOURS
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.registry import known_scores
 from ablab.tasks.verbs import read_words
-from ablab.text import how_many
+from ablab.text import have, how_many
 from ablab.tracking.console import Console
 
 BEFORE, AFTER = ("id", "state", "study", "arm", "seed"), ("ended", "name")
@@ -213,7 +213,7 @@ def _study(store: Store, name: str) -> list[Any]:
     if not planned:  # none is launched with nothing planned
         return [f"{name}: its runs.json cannot be read, so that its runs are not known"]
     ended = sum((store.folder(each).path / "record.json").exists() for each in planned)
-    of_it = [f"{name}: {ended} of {len(planned)} runs have ended"]
+    of_it = [f"{name}: {ended} of {how_many(len(planned), 'run')} {have(len(planned))} ended"]
     if not (store.path / "reports" / name / "report.html").exists():
         return of_it
     return [*of_it, " · ", html.A("report", href=f"/reports/{name}/report.html")]

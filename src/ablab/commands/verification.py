@@ -133,7 +133,7 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
         console.say("No evaluation can be scored again: the scores are those that the programs gave")
         return told
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
-    console.say(f"{checked} evaluations scored again from their hypotheses: {differ}")
+    console.say(f"{how_many(checked, 'evaluation')} scored again from their hypotheses: {differ}")
     return told
 
 

@@ -186,7 +186,9 @@ def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[T
 
 def of_asked(count: int, asked: int) -> str:
     """Return `7 of 20 trials`; of more than are asked for by now, both numbers."""
-    return f"{count} of {asked} trials" if count <= asked else f"{count} trials, for {asked} that are asked for,"
+    if count <= asked:
+        return f"{count} of {how_many(asked, 'trial')}"
+    return f"{count} trials, for {asked} that are asked for,"
 
 
 def counts_of(trials: Sequence[Trial]) -> str:

@@ -127,7 +127,7 @@ def closing_lines(
     """Yield the last lines that the command prints. `left`: trials that are still to come."""
     yield from table_lines(trials, all_trials)
     yield ""
-    yield f"{search.settings.trials} trials: {counts_of(all_trials) or 'none begun'}"
+    yield f"{how_many(search.settings.trials, 'trial')}: {counts_of(all_trials) or 'none begun'}"
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     leader = best_of(all_trials, trials.objectives)
@@ -206,7 +206,8 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     settings = search.settings
     rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
     chosen = ", ".join(settings.objectives)
-    yield f"{search.name}: {settings.trials} trials ({settings.sampler}{rule}), chosen on validation by {chosen}"
+    asked = how_many(settings.trials, "trial")
+    yield f"{search.name}: {asked} ({settings.sampler}{rule}), chosen on validation by {chosen}"
     rows = [["key", "values"], *([key, _values(values)] for key, values in search.space.plain.items())]
     yield from aligned(rows, left=2)
     yield ""

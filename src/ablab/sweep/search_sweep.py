@@ -20,6 +20,7 @@ from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, writ
 from ablab.sweep.sweep import WAIT, Launch, Policy
 from ablab.sweep.watch import RETRIES, Interruptions
 from ablab.tasks.plan import check_writable
+from ablab.text import how_many
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
@@ -88,7 +89,7 @@ class _SearchSweep:
         ready(self.search.base.config.logger, self.console.say)
         rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
         self.console.say(
-            f"{self.search.name}: {settings.trials} trials ({settings.sampler}{rule}), "
+            f"{self.search.name}: {how_many(settings.trials, 'trial')} ({settings.sampler}{rule}), "
             f"chosen on validation by {', '.join(settings.objectives)}"
         )
         if settings.storage is not None:

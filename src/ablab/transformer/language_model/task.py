@@ -13,7 +13,7 @@ from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.score import Scores
 from ablab.tasks.task import Chart, Nouns
-from ablab.text import duration, program
+from ablab.text import duration, how_many, program
 from ablab.tracking.console import Console
 from ablab.transformer.data.documents.texts import check_sizes, check_texts, text_of
 from ablab.transformer.language_model.analyses import wanted
@@ -145,7 +145,7 @@ class LanguageModelling(TransformerTask):
                     f"{scores['perplexity']:,.2f}, {scores['accuracy']:.2f} % of tokens guessed",
                 )
         if evaluation is not None:
-            yield "test text", f"{evaluation.test_name}, {evaluation.sentences:,} documents"
+            yield "test text", f"{evaluation.test_name}, {how_many(evaluation.sentences, 'document')}"
         cost = record.cost
         yield "parameters", f"{cost.parameters:,}"
         yield (

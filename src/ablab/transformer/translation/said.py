@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ablab.store.records import Evaluation, Record
-from ablab.text import duration
+from ablab.text import duration, how_many
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 
 
@@ -11,7 +11,7 @@ def rows_of(record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str
     """Yield a name and a value for each line."""
     if evaluation is not None:
         scores, signatures = evaluation.scores, evaluation.signatures
-        yield "test", f"{evaluation.test_name}, {evaluation.sentences:,} sentences, {_search(evaluation)}"
+        yield "test", f"{evaluation.test_name}, {how_many(evaluation.sentences, 'sentence')}, {_search(evaluation)}"
         yield "BLEU", f"{scores['bleu']:.2f}   {signatures['bleu']}"
         yield "chrF", f"{scores['chrf']:.2f}   {signatures['chrf']}"
         if "loss" in scores:
