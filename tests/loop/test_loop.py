@@ -111,6 +111,30 @@ def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsy
     assert f"On {book().confirmed[0].at[:10]}: Confirmed: " in said
 
 
+def test_a_confirmation_keeps_the_rules_of_its_day(folder, capsys):
+    """An edit of them, or of the program, asks for another confirmation, and leaves no false word on the page."""
+    assert propose("lr=0.2") == 0
+    assert main(["confirm", "hydra.launcher.jobs=4"]) == 0
+    page, first = Path("outputs/reports/loop/confirmation.md"), book().confirmed[0]
+    file, runs = Path("experiments/loop.yaml"), len(started())
+    file.write_text(file.read_text().replace("margin: 0.05", "margin: 0.06"))
+    assert main(["confirm"]) == 0
+    assert len(started()) == runs, "a margin decides nothing of it"
+    assert "6 fresh seeds of all kept changes, 2 of each other arm" in page.read_text()
+    file.write_text(file.read_text().replace("{seeds: 2, sealed: [seen=test]}", "{seeds: 3, error: 0.01}"))
+    assert main(["confirm", "hydra.launcher.jobs=4"]) == 0
+    assert "9 fresh seeds of all kept changes, 3 of each other arm" in page.read_text()
+    assert "This is confirmation 2 of this loop, and each had an error of its own: over all of them" in page.read_text()
+    assert "is up to 6 %" in page.read_text()
+    assert book().confirmed[0] == first
+    Path("train.py").write_text(TRAIN.replace("0.5 * (lr > 0.1)", "-0.5 * (lr > 0.1)"))
+    assert main(["confirm", "hydra.launcher.jobs=4"]) == 0
+    assert "Not confirmed" in capsys.readouterr().out
+    assert len(book().confirmed) == 3
+    former = book().model_copy(update={"confirmed": [first.model_copy(update={"rules": None, "identity": ""})]})
+    assert former.rules_of(former.confirmed[0]).seeds == 2, "older ledgers have them by the time of their file"
+
+
 @pytest.mark.slow
 def test_a_change_whose_place_another_has_taken_is_not_compared_with_itself(folder, capsys):
     Path("train.py").write_text(TRAIN.replace("0.3 * (width > 8)", "0.3 * (width > 8) - 0.3 * (width > 20)"))
@@ -337,6 +361,30 @@ def test_an_edited_file_is_on_record(folder, capsys):
     propose("width=6")
     assert [one.said["margin"] for one in book().declared] == [0.05, 0.5]
     assert "it was edited since" in capsys.readouterr().out
+    file.write_text(file.read_text().replace("margin: 0.5", "margin: 0.7"))
+    propose("width=6")
+    assert "it was edited since" in capsys.readouterr().out
+    assert [one.said["margin"] for one in book().declared] == [0.05, 0.5, 0.7], "also where nothing was run"
+    propose("width=6")
+    assert "it was edited since" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seeds"), [("[1, 2]", "[2]", [1, 2]), ("[2, 3]", "[2]", [2, 2]), ("[1, 3]", "[1, 2]", [1, 2])]
+)
+def test_edited_looks_go_on_where_a_proposal_is(folder, before, after, seeds):
+    """One that was stopped between two looks; where no look is left, the last one decides by its rules."""
+    file = Path("experiments/loop.yaml")
+    file.write_text(LOOP.replace("[1, 2]", before))
+    assert propose("lr=0.2") == 0
+    there = book()
+    (kept,) = there.proposals
+    stopped = kept.model_copy(update={"outcome": "open", "looks": kept.looks[:1]})
+    Ledger(Path("outputs"), "loop").write(there.model_copy(update={"proposals": [stopped], "floors": there.floors[:1]}))
+    levels = "stop: [0.3]" if "," in after else "stop: []"
+    file.write_text(file.read_text().replace(before, after).replace("stop: [0.3]", levels))
+    assert propose("lr=0.2") == 0
+    assert [look.seeds for look in book().proposals[0].looks] == seeds
 
 
 def test_another_metric_is_another_loop(folder, capsys):

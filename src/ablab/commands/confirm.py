@@ -26,7 +26,7 @@ def confirm(arguments: Sequence[str]) -> int:
         book, found, known = referee.confirm()
         measure = referee.measure(book)
         told = confirmed_loop(file, book, found, outputs / "reports" / file.name / "confirmation.html")
-        write_page(told, file, book, measure, Chain.of(outputs).stamp)
+        write_page(told, file, book, found, measure, Chain.of(outputs).stamp)
         if known:
             console.say(f"Confirmed on {found.at[:10]}: nothing was run")
         console.say_all(confirmation_lines(told, measure))

@@ -211,11 +211,13 @@ def confirmed_loop(file: LoopFile, book: Book, found: Confirmed, page: Path) -> 
     )
 
 
-def write_page(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure, stamp: str | None) -> None:
+def write_page(
+    told: ConfirmedLoop, file: LoopFile, book: Book, found: Confirmed, measure: Measure, stamp: str | None
+) -> None:
     """Write the page of a confirmation, the same as Markdown, and its data beside it."""
     page = Path(told.page)
     page.parent.mkdir(parents=True, exist_ok=True)
-    content = _content(told, file, book, measure)
+    content = {**_content(told, file, book, measure), "how": _how(book, found)}
     write_text(page, rendered("confirmation.html", **content, stamp=stamp))
     write_text(page.with_suffix(".md"), "".join(f"{line}\n" for line in _markdown_page(content, stamp)))
     write_json(page.with_suffix(".json"), told.model_dump(mode="json"))
@@ -258,28 +260,29 @@ def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) 
                 for one, span in zip(told.contrasts, spans, strict=True)
             ],
         ),
-        "how": _how(told, file, book),
         "columns": ["", "change", "because", "what became of it", "runs"],
         "proposals": proposals,
         "outcomes": [each.outcome for each in book.proposals],
     }
 
 
-def _how(told: ConfirmedLoop, file: LoopFile, book: Book) -> str:
-    """Say how many seeds there were, on what, and what the error is of."""
-    error = f"{100 * file.loop.confirmation.error:g} %"
-    sealed = " ".join(file.loop.confirmation.sealed)
-    test = f" No confirmation of this loop had used {sealed} before." if sealed and len(book.confirmed) == 1 else ""
-    count = len(book.confirmed)
-    again = (
-        f" This is confirmation {count} on the same test set, and each had its own {error}: over all of them, "
-        f"the chance is up to {min(100.0, 100 * count * file.loop.confirmation.error):g} %."
-        if count > 1
-        else ""
-    )
-    idle = "".join(f" {_idle(each)}" for each in told.idle)
+def _how(book: Book, found: Confirmed) -> str:
+    """Say how many seeds there were, on what, and what the error is of, by the rules of its day."""
+    rules, error = book.rules_of(found), f"{100 * book.rules_of(found).error:g} %"
+    every = [book.rules_of(each) for each in book.confirmed[: 1 + book.confirmed.index(found)]]
+    shared = len({" ".join(each.sealed) for each in every}) == 1
+    test = again = ""
+    if rules.sealed and rules.sealed not in [each.sealed for each in every[:-1]]:
+        test = f" No confirmation of this loop had used {' '.join(rules.sealed)} before."
+    if len(every) > 1:
+        own = f"its own {error}" if len({each.error for each in every}) == 1 else "an error of its own"
+        again = (
+            f" This is confirmation {len(every)} {'on the same test set' if shared else 'of this loop'}, and each had "
+            f"{own}: over all of them, the chance is up to {min(100.0, 100 * sum(each.error for each in every)):g} %."
+        )
+    idle = "".join(f" {_idle(each)}" for each in found.idle)
     return (
-        f"{len(told.seeds)} fresh seeds of all kept changes, {file.loop.confirmation.seeds} of each other arm; "
+        f"{how_many(len(found.seeds), 'fresh seed')} of all kept changes, {rules.seeds} of each other arm; "
         f"the chance that any line stands by mistake is {error}.{test}{again}{idle}"
     )
 

@@ -181,6 +181,7 @@ class Confirmed(Strict):
     """A confirmation. `arms`: the words of each. `contrasts`: None until its runs have ended.
 
     `idle`: kept changes without which the stack has the same runs, since a later one has taken their place.
+    `rules`, `identity`: those of its day, and what decides the scores of the whole; older ledgers do not tell them.
     """
 
     at: str
@@ -189,6 +190,8 @@ class Confirmed(Strict):
     arms: dict[str, list[str]]
     contrasts: list[Contrasted] | None = None
     idle: list[str] = Field(default_factory=list)
+    rules: Confirmation | None = None
+    identity: str = ""
 
 
 class Declaration(Strict):
@@ -221,6 +224,11 @@ class Book(Strict):
         """All seeds that were ever drawn."""
         drawn: list[Floor | Proposal | Confirmed] = [*self.floors, *self.proposals, *self.confirmed]
         return {seed for each in drawn for seed in each.seeds}
+
+    def rules_of(self, confirmed: Confirmed) -> Confirmation:
+        """Return the rules of a confirmation: those of the file when its seeds were drawn."""
+        before = [each for each in self.declared if each.at <= confirmed.at] or self.declared[:1]
+        return confirmed.rules or Confirmation.model_validate(before[-1].said["confirmation"])
 
     @property
     def costing(self) -> list[Proposal]:

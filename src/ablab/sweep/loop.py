@@ -34,7 +34,7 @@ class Referee:
         self.floors = Floors(self.runs)
 
     def book(self) -> Book:
-        """Return what the ledger has, with what the file says now."""
+        """Return what the ledger has, with what the file says now, which stands in no ledger yet."""
         loop = self.file.loop
         said = Declaration(at=now(), content=content_of(loop), said=loop.model_dump(mode="json"))
         known = self.ledger.read()
@@ -47,21 +47,28 @@ class Referee:
                 f"{self.file.path}: metric={loop.metric}: its proposals were judged by {metric}; allowed: that metric, "
                 "or another file, which is another loop"
             )
-        self.console.say(f"{self.file.path}: it was edited since {known.declared[-1].at[:10]}, and both are on record")
         return known.model_copy(update={"declared": [*known.declared, said]})
+
+    def _declared(self) -> Book:
+        """Return the same, once what the file says now is on record where it was edited."""
+        book = self.book()
+        if len(book.declared) == 1 or book == self.ledger.read():
+            return book
+        self.console.say(f"{self.file.path}: it was edited since {book.declared[-2].at[:10]}, and both are on record")
+        return self.ledger.write(book)
 
     # What is asked for
 
     def floor(self, seeds: int | None = None) -> Book:
         """Train the floor of the present stack, if there is none that still holds, on so many seeds at least."""
         with self.ledger.alone(self.console.say):
-            return self.floors.ensure(self.book(), seeds)
+            return self.floors.ensure(self._declared(), seeds)
 
     def propose(self, words: Sequence[str], because: str) -> tuple[Book, Proposal, bool]:
         """Judge a change; return the ledger, the proposal, and whether it had been judged before."""
         self._check(words)
         with self.ledger.alone(self.console.say):
-            book = self.book()
+            book = self._declared()
             self._check_sealed(book, words)
             identity = self.runs.identity_of(book, book.stack, words)
             same = [
@@ -81,16 +88,21 @@ class Referee:
     def confirm(self) -> tuple[Book, Confirmed, bool]:
         """Confirm the stack on fresh seeds; return the ledger, what came, and whether it had been confirmed before."""
         with self.ledger.alone(self.console.say):
-            book = self.book()
+            book = self._declared()
             if not book.stack:
                 raise UserError(f"{self.file.name}: no change was kept; allowed: ablab confirm after one is")
-            known = [each for each in book.confirmed if each.stack == book.stack]
+            rules, identity = self.file.loop.confirmation, self.runs.identity_of(book, book.stack, self._sealed)
+            known = [
+                each
+                for each in book.confirmed
+                if each.stack == book.stack and book.rules_of(each) == rules and each.identity in ("", identity)
+            ]
             if known and known[-1].contrasts is not None:
                 return book, known[-1], True
-            asked = known[-1] if known else self._asked(book)
+            asked = known[-1] if known else self._asked(book, identity)
             if not known:
                 book = self.ledger.write(book.model_copy(update={"confirmed": [*book.confirmed, asked]}))
-            single = asked.seeds[: self.file.loop.confirmation.seeds]
+            single = asked.seeds[: rules.seeds]
             arms = {
                 name: self.runs.of_words(name, words, asked.seeds if name == WHOLE else single)
                 for name, words in asked.arms.items()
@@ -107,8 +119,8 @@ class Referee:
                 scores[name] = found
             contrasts = contrasts_of(scores, WHOLE, FIRST, self.file.loop, self.measure(book))
             whole = asked.model_copy(update={"contrasts": contrasts})
-            others = [each for each in book.confirmed if each is not book.confirmed[-1]]
-            return self.ledger.write(book.model_copy(update={"confirmed": [*others, whole]})), whole, False
+            confirmed = [whole if each == asked else each for each in book.confirmed]
+            return self.ledger.write(book.model_copy(update={"confirmed": confirmed})), whole, False
 
     def measure(self, book: Book) -> Measure:
         """Return that by which runs are compared."""
@@ -126,7 +138,7 @@ class Referee:
 
     def _check_sealed(self, book: Book, words: Sequence[str]) -> None:
         """Refuse a change of what confirmation alone may set, by whichever word; a group sets whatever is in it."""
-        sealed = self.file.loop.confirmation.sealed
+        sealed = self._sealed
         if not sealed:
             return
         seals = self.file.words(sealed)[len(self.file.loop.common) :]
@@ -169,7 +181,9 @@ class Referee:
             self.runs.check_left(book, of_floor + loop.levels.looks[0], f"proposal {proposal.number}, with its floor,")
         book = self.floors.ensure(book)
         self.floors.scores(book)  # a floor that diverged is refused before anything is compared with it
-        for wanted in loop.levels.looks[len(proposal.looks) :]:
+        last = proposal.looks[-1].seeds if proposal.looks else 0
+        # Where the file was edited meanwhile, no look may be left: the last one then decides by its rules.
+        for wanted in [each for each in loop.looks if each > last] or loop.looks[-1:]:
             if wanted > len(proposal.seeds):
                 self.runs.check_left(book, wanted - len(proposal.seeds), f"proposal {proposal.number}")
                 drawn = self.runs.drawn(book, wanted - len(proposal.seeds))
@@ -206,7 +220,11 @@ class Referee:
 
     # The confirmation
 
-    def _asked(self, book: Book) -> Confirmed:
+    @property
+    def _sealed(self) -> list[str]:
+        return self.file.loop.confirmation.sealed
+
+    def _asked(self, book: Book, identity: str) -> Confirmed:
         """Return the arms of a confirmation: the whole, the whole without each change, the first baseline."""
         stacks: dict[str, list[int]] = {WHOLE: book.stack, FIRST: []}
         whole, idle = self.runs.identity_of(book, book.stack), []
@@ -216,12 +234,10 @@ class Referee:
                 idle.append(change)
             else:
                 stacks[f"without {change}"] = others
-        arms = {
-            name: list(self.file.words(*book.changes(stack), self.file.loop.confirmation.sealed))
-            for name, stack in stacks.items()
-        }
+        arms = {name: list(self.file.words(*book.changes(stack), self._sealed)) for name, stack in stacks.items()}
         seeds = self.runs.drawn(book, self.file.loop.confirmation.of_whole)
-        return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms, idle=idle)
+        rules = self.file.loop.confirmation
+        return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms, idle=idle, rules=rules, identity=identity)
 
     def _change(self, book: Book, number: int) -> list[str]:
         return book.proposals[number - 1].words
