@@ -88,8 +88,13 @@ assert open(kept).read() == seed
     assert only_run().state == "finished"
 
 
-def test_a_command_ends_with_a_killed_run(folder):
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_command_ends_with_a_killed_run(folder, wrapped):
+    """Also what a shell or a launcher has started: the next attempt would work beside it in the same folder."""
     words = words_of("open('ready', 'w').write(str(os.getpid())); time.sleep(60)")
+    if wrapped:
+        Path("run.sh").write_text('"$@"; echo done\n')
+        words = [word.replace("task.command=[", "task.command=[sh,run.sh,") for word in words]
     process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
     while not Path("ready").exists() or not Path("ready").read_text():
         time.sleep(0.05)
@@ -319,6 +324,67 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_store(folder, number):
     scores = [{run.id: run.scores["val_loss"] for run in open_store(store).runs()} for store in ("outputs", "whole")]
     assert scores[0] == scores[1]
     assert len(scores[0]) == 6
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 77", "ended with exit code 77"),
+        ("kill -SEGV $$", "was killed by SIGSEGV"),
+        ("kill -KILL $$", "was killed by SIGKILL"),
+        ("kill -PIPE $$", "was killed by SIGPIPE"),
+        ("kill -INT $$", "was killed by SIGINT"),
+    ],
+)
+def test_it_ends_as_its_command_does(script, said):
+    with pytest.raises(CommandError, match=said):
+        execute(["sh", "-c", script], {}, lambda: None, timeout=None, grace=1)
+
+
+def test_a_pipe_that_its_reader_leaves_ends_quietly():
+    """A signal ends what writes to it, as at a prompt; Python ignores the signal, and its children would, too."""
+    execute(["sh", "-c", "yes | head -n 1 > /dev/null; kill -l > /dev/null"], {}, lambda: None, timeout=None, grace=1)
+    script = "import subprocess, sys; sys.exit(subprocess.run(['sh', '-c', 'yes | head -n 1']).returncode)"
+    execute([sys.executable, "-c", script], {}, lambda: None, timeout=None, grace=1)
+
+
+def test_a_reader_that_leaves_ends_no_command(monkeypatch):
+    """As where a pager is closed: what is said is lost, and nothing else."""
+
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError
+
+        flush = write
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    script = "for n in range(20000): print('a line that is longer than the one before it', flush=n % 99 == 0)"
+    execute([sys.executable, "-c", script], {}, lambda: None, timeout=None, grace=1)
+
+
+def test_characters_are_whole_wherever_a_stream_is_cut(monkeypatch, capsys):
+    script = "import sys; sys.stdout.buffer.write(b'x' + 200_000 * 'é'.encode())"
+    execute([sys.executable, "-c", script], {}, lambda: None, timeout=None, grace=1)
+    assert capsys.readouterr().out == "x" + 200_000 * "é"
+
+
+def test_progress_that_is_begun_anew_is_read_from_its_beginning(tmp_path):
+    """However long it is by the next look; one that goes on where it was is read once."""
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"step": 1}\n')
+    lines = ProgressLines(path)
+    assert [point.step for point in lines.news()] == [1]
+    path.write_text("".join(f'{{"step": {step}, "loss": 2.5}}\n' for step in range(5)))
+    assert [point.step for point in lines.news()] == [0, 1, 2, 3, 4]
+    with path.open("a") as file:
+        file.write('{"step": 7}\n{"st')
+    assert [point.step for point in lines.news()] == [7]
+    path.write_text('{"step": 3}\n')
+    assert [point.step for point in lines.news()] == [3]
+    assert lines.news() == []
+    path.write_text(f'{{"step": 1{"0" * 400}}}\n{{"step": 2}}\n')
+    with pytest.raises(CommandError, match="allowed: less than or equal to 9007199254740992"):
+        lines.news()
 
 
 def test_a_signal_without_a_name_has_its_number():

@@ -1,5 +1,6 @@
 """A command as a process: it has a group of its own, is asked to end before it is ended, and leaves nothing behind."""
 
+import codecs
 import math
 import os
 import select
@@ -24,12 +25,41 @@ MOST = 64 * 2**20
 AFTER = 1.0
 """Seconds for which a stream is read after its command's end, should a process outside the group still hold it."""
 
-_PRELUDE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
-
-ENDING_WITH_PARENT = [sys.executable, "-I", "-S", "-c", _PRELUDE] if sys.platform == "linux" else []
-"""Words before a command by which the system ends it (PR_SET_PDEATHSIG, SIGKILL) should we be killed: a second attempt
-must be alone in its folder.
+_LEADER = """
+import ctypes, os, resource, signal, sys
+tell_of_parent = ctypes.CDLL(None).prctl
+signal.signal(signal.SIGUSR1, lambda *_: os.killpg(0, signal.SIGKILL))
+tell_of_parent(1, signal.SIGUSR1)
+if os.getppid() != int(sys.argv[1]):
+    os.killpg(0, signal.SIGKILL)
+others = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+for number in others:
+    signal.signal(number, signal.SIG_IGN)
+command = os.fork()
+if not command:
+    tell_of_parent(1, signal.SIGKILL)
+    for number in [*others, signal.SIGUSR1, signal.SIGPIPE, signal.SIGXFSZ]:
+        signal.signal(number, signal.SIG_DFL)
+    os.execvp(sys.argv[2], sys.argv[2:])
+code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+if code < 0:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+os._exit(code)
 """
+
+IS_LINUX = sys.platform == "linux"
+
+
+def _led(words: Sequence[str]) -> list[str]:
+    """Return a command with a leader of its group before it, which ends all of it should we be killed.
+
+    A second attempt must be alone in its folder, also where the command is a shell or a launcher and what works there
+    is a child of it: the system tells the leader of its parent's end (PR_SET_PDEATHSIG). It ends as the command does.
+    """
+    return [*([sys.executable, "-I", "-S", "-c", _LEADER, str(os.getpid())] if IS_LINUX else []), *words]
 
 
 def execute(
@@ -76,7 +106,7 @@ def execute(
 def _started(words: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            [*ENDING_WITH_PARENT, *words],
+            _led(words),
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -130,6 +160,7 @@ class _Stream(threading.Thread):
         assert source is not None
         self._source, self._target, self._tail, self._count = source, target, b"", 0
         self._until = math.inf
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.start()
 
     def run(self) -> None:
@@ -154,11 +185,15 @@ class _Stream(threading.Thread):
 
     def _pass_on(self, chunk: bytes) -> None:
         before, self._count = self._count, self._count + len(chunk)
-        if self._target is not None and before < MOST:
-            self._target.write(chunk[: MOST - before].decode(errors="replace"))
+        if self._target is None or before >= MOST:
+            return
+        try:
+            self._target.write(self._decoder.decode(chunk[: MOST - before]))
             if self._count >= MOST:
                 self._target.write(f"\n[what it says beyond {MOST // 2**20} MiB is left out]\n")
             self._target.flush()
+        except (OSError, ValueError):  # a pager that was closed, a full disk: nothing that the command has done
+            self._target = None
 
     @property
     def last(self) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -25,6 +24,9 @@ LARGEST = 512 * 2**20
 ROUNDED = 0.01
 """By how much a score may differ from the mean of its items, of the largest of these: programs round scores."""
 
+LAST = 4096
+"""Bytes by which a file of progress is known again: one that the command began anew has others there."""
+
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -38,7 +40,7 @@ class CurvePoint(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     __pydantic_extra__: dict[str, float]
 
-    step: Annotated[int, Field(ge=0)]
+    step: Annotated[int, Field(ge=0, le=2**53)]
 
     @property
     def scores(self) -> dict[str, float]:
@@ -203,7 +205,7 @@ class ProgressLines:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._read = path, 0
+        self._path, self._read, self._last = path, 0, b""
         if path.exists():
             with path.open("rb+") as file:
                 file.truncate(file.read().rfind(b"\n") + 1)
@@ -213,9 +215,11 @@ class ProgressLines:
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) < self._read:  # the command began its file anew
-                self._read = 0
-            file.seek(self._read)
+            file.seek(self._read - len(self._last))
+            if file.read(len(self._last)) != self._last:  # the command began its file anew
+                file.seek(0)
+                self._read, self._last = 0, b""
             whole, newline, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
+        self._last = (whole + newline)[-LAST:] or self._last
         return [_parsed(line, CurvePoint, self._path.name) for line in whole.splitlines() if line.strip()]

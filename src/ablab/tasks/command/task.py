@@ -243,10 +243,12 @@ class Command(OwnTask):
                 "another seed gives equal scores, so that copies of a run are no evidence; allowed: a command whose "
                 f"scores depend on {{seed}}, which is in {', '.join(_carrying_seed(self.command, self.environment))}"
             )
+        fixed = [name for name in self.scores if name not in gaps and one[name] == other[name]]
+        idle = f"; another seed leaves {' and '.join(fixed)} as it is, of which copies are no evidence" if fixed else ""
         if gaps:
             gap = ", ".join(f"{name} by {value:.3g}" for name, value in gaps.items())
-            return {"note": f"not deterministic: with one seed, two runs differ in {gap}", "gaps": gaps}
-        return {"note": "deterministic: with one seed, two runs have equal scores"}
+            return {"note": f"not deterministic: with one seed, two runs differ in {gap}{idle}", "gaps": gaps}
+        return {"note": f"deterministic: with one seed, two runs have equal scores{idle}"}
 
     def _run(
         self,
