@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.commands.cli import main
-from ablab.text import counted, digits_apart, how_many, p_text, shortened, visible
+from ablab.text import counted, digits_apart, digits_beside, how_many, p_text, shortened, visible
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,12 @@ def test_numbers_as_a_person_would_list_them(numbers, text):
 def test_a_number_beside_a_mark_has_the_digits_that_tell_them_apart(value, mark, digits):
     """Up to four more: what is nearer is told from it by no reader."""
     assert digits_apart(2, [value, 1.0], [mark]) == digits
+
+
+@pytest.mark.parametrize(("declared", "digits"), [(0, 0), (2, 2), (3, 3), (4, 3), (5, 5), (7, 7)])
+def test_a_table_of_several_scores_has_the_digits_that_were_declared(declared, digits):
+    """Four are what a score has for which none are declared."""
+    assert digits_beside(declared) == digits
 
 
 @given(st.one_of(st.floats(0.01, 1.0), st.floats(0.0495, 0.0505)))

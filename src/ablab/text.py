@@ -90,6 +90,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def digits_beside(declared: int) -> int:
+    """Return the digits of a score in a table of several: three at most, or more than four if they are declared."""
+    return declared if declared > 4 else min(3, declared)
+
+
 def aligned(rows: Sequence[Sequence[str]], *, left: int | Collection[int]) -> Iterator[str]:
     """Yield rows with aligned columns: the first `left`, or those, to the left, others right. Nothing is cut off.
 

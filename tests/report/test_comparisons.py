@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ablab.judge.comparisons import MOST_ARMS, pictured, side_by_side
@@ -82,6 +83,34 @@ def test_lines_are_means_on_the_range_of_the_seeds(selection):
     every = [comparable_artefacts(run.folder.artefacts)["gain"].series[0].y for run in selection.arms[0].runs]
     assert line.low == pytest.approx([min(ys) for ys in zip(*every, strict=True)], abs=1e-6)
     assert line.mean == pytest.approx([sum(ys) / 3 for ys in zip(*every, strict=True)], abs=1e-6)
+
+
+def test_small_values_are_drawn_as_large_ones_are(selection):
+    """A gradient of 4e-5 beside one of 2e-5 is not the same in all arms, and no curve of 0."""
+    before = side_by_side(selection)
+    for arm in selection.arms:
+        for run in arm.runs:
+            there = comparable_artefacts(run.folder.artefacts)
+            looks, gain = there["looks_1"], there["gain"]
+            small = [part.model_copy(update={"values": scaled(part.values)}) for part in looks.slices]
+            rewrite(run, "looks_1", slices=small)
+            traces = [part.model_copy(update={"y": scaled([part.y])[0]}) for part in gain.series]
+            rewrite(run, "gain", series=traces)
+    after = side_by_side(selection)
+    for one, other in zip(the(before, "looks_1").panels, the(after, "looks_1").panels, strict=True):
+        for part, small in zip(one.slices, other.slices, strict=True):
+            assert np.allclose(np.array(part) * SMALL, small, rtol=1e-3, atol=1e-4 * SMALL)
+    assert the(after, "looks_1").high == pytest.approx(SMALL * the(before, "looks_1").high, rel=1e-3)
+    line, small = (the(pictures, "gain").panels[0].lines[0] for pictures in (before, after))
+    for values in ("mean", "low", "high"):
+        assert getattr(small, values) == pytest.approx([SMALL * value for value in getattr(line, values)], rel=1e-5)
+
+
+SMALL = 1e-7
+
+
+def scaled(rows):
+    return [[SMALL * value for value in row] for row in rows]
 
 
 def test_the_order_of_runs_and_of_interchangeable_columns_is_nothing(selection):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ablab.judge.claims import judge
 from ablab.judge.effects import _steps, effect_lines
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -135,3 +136,21 @@ def test_an_effect_steps_between_the_levels_that_it_compares_and_no_others():
     effect = SimpleNamespace(axes=(0, 1), levels=(("b", "a"), ("y", "x")))
     assert list(_steps(cells, effect, 0)) == [("bx", "ax"), ("by", "ay")]
     assert list(_steps(cells, effect, 1)) == [("ay", "ax"), ("by", "bx")]
+
+
+def test_an_effect_has_the_figures_of_its_own_claim_however_alike_another_is(tmp_path):
+    """Both factors change the same words here, and scores may be as small as they are: what is compared decides."""
+    text = EXPERIMENT.replace("one_at_a_time", "factorial").replace(
+        "[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, post]"
+    )
+    claimed = "claims:\n  - {effect: norm=post, expect: less}\n"
+    (tmp_path / "x.yaml").write_text(text[: text.index("claims:")] + claimed)
+    errors = {f"layerdrop={d},norm={n}": 0.3 + d + 0.1 * (n == "post") for d in (0, 0.1) for n in ("pre", "post")}
+    selection = of_study(fill((f"experiment={tmp_path / 'x.yaml'}",), errors, outputs=tmp_path))
+    (claim,) = judge(selection)
+    alike = claim.model_copy(
+        update={"per_seed": [one.model_copy(update={"difference": 1e-12}) for one in claim.per_seed]}
+    )
+    for of_claim in (claim, alike):
+        found = by_what(effect_lines(selection, BLEU, [of_claim]))
+        assert {what: line.claim for what, line in found.items()} == {"layerdrop": None, "norm": 0, "both": None}

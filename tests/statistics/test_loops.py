@@ -5,6 +5,7 @@ import pytest
 from online_fdr.p_values.investing.lord.plus_plus import LordPlusPlus
 from scipy import stats
 
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.loops import LookLevels, confirm, difference, look
 from ablab.statistics.multiple import holm
 from benchmarks.calibration.loops import _holm, compared, discoveries, measured
@@ -149,6 +150,18 @@ def test_a_line_of_a_confirmation_stands_at_its_error_and_not_below():
     at = confirm(*given, higher_is_better=True)["without 2"].holm_p
     assert confirm(*given, higher_is_better=True, error=at)["without 2"].stands
     assert not confirm(*given, higher_is_better=True, error=at * (1 - 1e-9))["without 2"].stands
+
+
+@pytest.mark.parametrize("score", [0.1, 0.7, 0.123456])
+@pytest.mark.parametrize("higher", [True, False])
+def test_what_rounding_leaves_between_means_confirms_nothing(score, higher):
+    """The mean of eighteen equal numbers less that of six is 3e-17, and so is their noise."""
+    whole, without = [score] * 18, {"without 2": [score] * 6}
+    found = confirm(whole, without, ("the first", drawn(6)), higher_is_better=higher)["without 2"]
+    assert (found.estimate, found.p, found.stands) == (0.0, 0.5, False)
+    for first in (score, score + 1):
+        with pytest.raises(NotTestable, match="one score"):
+            confirm(whole, without, ("the first", [first] * 6), higher_is_better=higher)
 
 
 def test_a_comparison_with_nothing_is_refused():

@@ -8,7 +8,9 @@ import pytest
 
 from ablab.api import open as open_store
 from ablab.commands.cli import main
+from ablab.judge.prospects import known_noise
 from ablab.search.stopping import TrialHandle
+from ablab.study.definition import define
 from ablab.study.search import define_search
 from tests.tasks.commands import STUDY, TRAIN, words_of
 
@@ -236,3 +238,16 @@ def test_a_file_that_declares_scores_is_offered_no_others(folder, more, key, lac
     assert f"{key}" in said
     assert "val_loss" in said
     assert lacking not in said.partition("allowed")[2]
+
+
+def test_the_noise_of_a_plan_is_that_of_the_same_program(folder):
+    """Another one may call its score the same, and count it in milliseconds."""
+    assert main(["train", "-m", "experiment=lr", "logger=none"]) == 0
+    own = known_noise(define(("experiment=lr", "seed=7,8")), ["val_loss"])
+    assert (own["val_loss"].runs, own["val_loss"].origin) == (6, "like runs of the store")
+    other = Path("experiments/other.yaml")
+    other.write_text(STUDY.replace("--schedule,", "--schedule=slow, --schedule,"))
+    assert known_noise(define(("experiment=other",)), ["val_loss"]) == {}
+    other.write_text(STUDY)
+    Path("train.py").write_text(TRAIN + "# edited\n")
+    assert known_noise(define(("experiment=other",)), ["val_loss"]) == {}

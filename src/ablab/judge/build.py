@@ -20,6 +20,7 @@ from ablab.judge.worth import worth_lines
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import now
 from ablab.tasks.task import Nouns
+from ablab.text import digits_beside
 
 
 def findings(selection: SelectedArms, resamples: int, advance: Callable[[], None] = lambda: None) -> Document:
@@ -83,7 +84,7 @@ def _differences(
 
 
 def _beside(name: str, measure: Measure) -> Beside:
-    return Beside(name=name, title=measure.title, unit=measure.unit, digits=min(3, measure.digits))
+    return Beside(name=name, title=measure.title, unit=measure.unit, digits=digits_beside(measure.digits))
 
 
 def _on_sentences(selection: SelectedArms, baseline: ArmRuns, resamples: int) -> OnSentences | None:

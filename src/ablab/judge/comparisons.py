@@ -69,14 +69,22 @@ def line_of(arm: ArmRuns, read: Callable[[ArmRun], Points]) -> LineOf | None:
     if not shared:
         return None
     kept = _thinned(shared)
+    low, high = [min(at[x]) for x in kept], [max(at[x]) for x in kept]
+    digits = _digits([*low, *high], 6)
     return LineOf(
         arm=arm.name,
         mark=arm.mark(len(curves)),
         x=kept,
-        mean=[round(sum(at[x]) / len(at[x]), 6) for x in kept],
-        low=[round(min(at[x]), 6) for x in kept],
-        high=[round(max(at[x]), 6) for x in kept],
+        mean=[round(sum(at[x]) / len(at[x]), digits) for x in kept],
+        low=[round(each, digits) for each in low],
+        high=[round(each, digits) for each in high],
     )
+
+
+def _digits(values: Iterable[float], usual: int) -> int:
+    """Return the digits after the point to which a picture has its values: more than the usual where all are small."""
+    largest = max(map(abs, values), default=0.0)
+    return usual if not 0 < largest < 0.1 else usual - 1 - math.floor(math.log10(largest))
 
 
 MOST_POINTS = 200
@@ -164,7 +172,7 @@ def _matrices(kin: _Kin, first: MatrixArtefact, arms: Sequence[ArmRuns]) -> Matr
     panels = [_of_arm(arm, kin.by_run, slices, of_one) for arm in having[:MOST_ARMS]]
     others = chain(panels[1:], (_of_arm(arm, kin.by_run, slices, of_one) for arm in having[MOST_ARMS:]))
     alike = len(having) > 1 and all(_equal(panel, panels[0]) for panel in others)
-    panels = panels[:1] if alike else panels
+    panels = [_rounded(panel) for panel in (panels[:1] if alike else panels)]
     values = [value for panel in panels for part in panel.slices if part is not None for row in part for value in row]
     return Matrices(
         key=kin.key,
@@ -257,6 +265,13 @@ def _mean(matrices: Sequence[list[list[float]]]) -> list[list[float]] | None:
     if not matrices:
         return None
     return [
-        [round(math.fsum(cells) / len(cells), DIGITS) for cells in zip(*rows, strict=True)]
-        for rows in zip(*matrices, strict=True)
+        [math.fsum(cells) / len(cells) for cells in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)
     ]
+
+
+def _rounded(panel: MatrixOf) -> MatrixOf:
+    """Return the panel as a page draws it."""
+    values = [value for part in panel.slices for row in part or () for value in row]
+    digits = _digits(values, DIGITS)
+    slices = [part and [[round(value, digits) for value in row] for row in part] for part in panel.slices]
+    return panel.model_copy(update={"slices": slices})

@@ -15,6 +15,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.anova import Effect, effects
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
+from ablab.study.claims import Settled
 from ablab.study.design import name_of
 from ablab.text import have
 
@@ -64,22 +65,40 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
         except NotTestable as reason:
             return line.model_copy(update={"refused": str(reason)})
         figures = {"difference": float(np.mean(differences)), **both.figures}
-        return _decided(line.model_copy(update=figures), effect, claims, selection.metric)
+        weighed = {cell.name: one for cell, one in own}
+        return _decided(line.model_copy(update=figures), effect, weighed, claims, selection)
 
     every = zip(plain, found, weights, strict=True)
     return [line if line.refused else estimated(line, effect, weight) for line, effect, weight in every]
 
 
-def _decided(line: EffectLine, effect: Effect, claims: Sequence[ClaimLine], metric: str) -> EffectLine:
-    """Return the line with the figures of the claim that compares the same under each seed; as it is without one."""
-    values = np.asarray(effect.differences)
+def _decided(
+    line: EffectLine,
+    effect: Effect,
+    weighed: Mapping[str, float],
+    claims: Sequence[ClaimLine],
+    selection: SelectedArms,
+) -> EffectLine:
+    """Return the line with the figures of the claim that compares the same over the same seeds; as it is without one.
+
+    `weighed`: the weight of each arm in the effect.
+    """
     own = [
         place
-        for place, claim in enumerate(claims)
-        if claim.metric == metric and claim.interval is not None and len(claim.per_seed) == len(values)
-        if np.allclose([one.difference for one in claim.per_seed], values, rtol=1e-9, atol=1e-9)
+        for place, (claim, settled) in enumerate(zip(claims, selection.claims, strict=False))
+        if claim.metric == selection.metric and claim.interval is not None
+        if len(claim.per_seed) == len(effect.differences) and _weighs(selection, settled, weighed)
     ]
     return of_claim(line, claims, min(own, key=lambda place: claims[place].secondary)) if own else line
+
+
+def _weighs(selection: SelectedArms, claim: Settled, weighed: Mapping[str, float]) -> bool:
+    """Return whether a claim compares arms by these weights."""
+    found: dict[str, float] = {}
+    for name, weight in claim.weights.items():
+        arm = selection.arm(name)
+        found[name if arm is None else arm.name] = weight
+    return found.keys() == weighed.keys() and all(abs(found[name] - weighed[name]) < 1e-9 for name in found)
 
 
 def _line(effect: Effect, cells: Cells, factors: Sequence[str], measure: Measure, within: str | None) -> EffectLine:

@@ -99,7 +99,10 @@ def contrasts_of(
     """Compare the whole stack with the first baseline, and with each arm that lacks a change. `scores`: by arm."""
     without = {name: values for name, values in scores.items() if name not in (whole, first)}
     error, higher = loop.confirmation.error, measure.higher_is_better
-    found = confirm(scores[whole], without, (first, scores[first]), higher_is_better=higher, error=error)
+    try:
+        found = confirm(scores[whole], without, (first, scores[first]), higher_is_better=higher, error=error)
+    except NotTestable as reason:
+        raise UserError(f"nothing is confirmed: {reason}, so that there is no noise to judge it by") from None
     return [Contrasted(name=name, **one._asdict()) for name, one in found.items()]
 
 

@@ -3,7 +3,7 @@
 import itertools
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
@@ -45,7 +45,9 @@ POOR = 0.2
 """Chance below which such a claim is called hopeless."""
 
 KIND = ("schema", "data.digest", "model.d_model", "model.encoder_layers", "model.decoder_layers", "training.max_steps")
-"""Fields of a recipe that runs of like kind share."""
+"""Fields of a recipe that runs of like kind share. Those without data of ours, such as of programs, share all fields
+but the seed and what the study varies: a score of another program may be called the same.
+"""
 
 
 class ScoredRun(NamedTuple):
@@ -107,17 +109,23 @@ def _like_runs(study: Study) -> list[list[ScoredRun]]:
     """Return the store's trained runs of the study's kind, by arm."""
     first = study.cells[0].planned
     alike, index = defaultdict(list), index_of(study.outputs)
+    recipes = [flatten(cell.planned.recipe) for cell in study.cells]
+    free = {key for recipe in recipes for key in recipe if any(one.get(key) != recipe[key] for one in recipes)}
+    kind = _kind(first.recipe, free)
     for folder in all_runs(study.outputs):
         record = folder.record()
-        if record is not None and _kind(folder.recipe()) == _kind(first.recipe):
+        if record is not None and _kind(folder.recipe(), free) == kind:
             evaluation = index.evaluation(folder, first.evaluation_id)
             alike[record.condition_id].append(ScoredRun(folder, record, evaluation))
     return list(alike.values())
 
 
-def _kind(recipe: Mapping[str, object]) -> tuple[object, ...]:
+def _kind(recipe: Mapping[str, object], free: Collection[str]) -> Mapping[str, object]:
+    """Return what decides the kind of a run. `free`: fields that vary in the study."""
     flat = flatten(recipe)
-    return tuple(flat.get(key) for key in KIND)
+    if "data.digest" in flat:
+        return {key: flat.get(key) for key in KIND}
+    return {key: value for key, value in flat.items() if key not in free and key != "seed"}
 
 
 def _pooled(arms: Iterable[Iterable[ScoredRun]], score: Score, origin: str, usual: Recipe) -> Noise | None:

@@ -14,8 +14,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ablab.statistics.interval import NotTestable
 from ablab.statistics.multiple import holm
-from ablab.statistics.paired import ROUNDING
+from ablab.statistics.paired import ROUNDING, vary
 from ablab.statistics.student import quantile, upper_tail
 
 OF_WHOLE = 3
@@ -95,9 +96,7 @@ def difference(one: Sequence[float], other: Sequence[float], *, higher_is_better
     a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if max(len(a), len(b)) < 2 or min(len(a), len(b)) < 1:
         raise ValueError(f"a comparison needs two runs on one side and one on the other, got {len(a)} and {len(b)}.")
-    estimate = float(a.mean() - b.mean())
-    if abs(estimate) <= ROUNDING * float(np.abs([*a, *b]).max()):
-        estimate = 0.0
+    estimate = _less(a, b)
     better = estimate if higher_is_better else -estimate
     tests = [_pooled(a, b), *([_welch(a, b)] if min(len(a), len(b)) > 1 else [])]
     p = max(_p(better, error, df) for error, df in tests)
@@ -106,6 +105,12 @@ def difference(one: Sequence[float], other: Sequence[float], *, higher_is_better
 
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def _less(a: Values, b: Values) -> float:
+    """Return the difference of their means; 0 where it is rounding."""
+    estimate = float(a.mean() - b.mean())
+    return 0.0 if abs(estimate) <= ROUNDING * float(np.abs([*a, *b]).max()) else estimate
 
 
 def _pooled(a: Values, b: Values) -> tuple[float, float]:
@@ -153,15 +158,17 @@ def confirm(
 
     One-sided tests on fresh runs share an error (Holm 1979). The noise of the whole and of the arms without a change is
     taken to be one, as they differ little: with few runs of each this is most of the power. `without`: empty where one
-    change was kept, since the whole without it is the first baseline.
+    change was kept, since the whole without it is the first baseline. NotTestable where no arm has noise.
     """
     name, baseline = first
     found = {name: difference(whole, baseline, higher_is_better=higher_is_better)}
     arms = [np.asarray(each, dtype=np.float64) for each in (whole, *without.values())]
     df = float(sum(len(each) - 1 for each in arms))
+    if not any(vary(each) for each in (*arms, np.asarray(baseline, dtype=np.float64))):
+        raise NotTestable("the runs of each arm have one score, whatever their seed")
     noise = sum(float(((each - each.mean()) ** 2).sum()) for each in arms) / df if df else 0.0
     for change, scores in without.items():
-        estimate = float(arms[0].mean() - np.mean(scores))
+        estimate = _less(arms[0], np.asarray(scores, dtype=np.float64))
         half = float(np.sqrt(noise * (1 / len(whole) + 1 / len(scores))))
         p = _p(estimate if higher_is_better else -estimate, half, df)
         half *= quantile(0.975, df)

@@ -18,7 +18,7 @@ from ablab.study.study import Study
 from ablab.sweep.plots import draw_learning, draw_pruned
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
-from ablab.text import aligned, duration
+from ablab.text import aligned, digits_beside, duration
 from ablab.tracking.open import opened
 from ablab.tracking.tracker import Tracker
 
@@ -134,7 +134,7 @@ def cells(task: Task) -> Mapping[str, Callable[[SummaryRow], str]]:
     """Return the columns of the table on the console after the arm's name. A single seed has no standard deviation."""
 
     def spread(name: str, score: Score) -> Callable[[SummaryRow], str]:
-        return lambda row: _spread(row.scores[name], min(3, score.digits))
+        return lambda row: _spread(row.scores[name], digits_beside(score.digits))
 
     return {
         "seeds": lambda row: f"{row.finished}",
