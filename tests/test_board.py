@@ -15,6 +15,9 @@ from werkzeug.serving import make_server
 from ablab.api import open as open_store
 from ablab.commands import board
 from ablab.commands.cli import main
+from ablab.commands.ls import listing
+from ablab.tasks.registry import known_scores
+from ablab.tasks.score import Score
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.synthetic import fill
 
@@ -126,6 +129,35 @@ def test_runs_of_one_name_have_a_curve_each():
     assert [trace["y"] for trace in traces] == [(2.0,), (3.0,)]
 
 
+def test_names_that_look_like_tags_are_seen():
+    """Plotly would read `<s>` as one, and show nothing."""
+    (trace,) = board.figure([("level=<s> & more, seed 1", [{"step": 1, "loss": 2.0}])], "loss")["data"]
+    assert trace["name"] == "level=&lt;s> &amp; more, seed 1"
+
+
+def test_scores_have_the_digits_that_their_runs_declare(outputs):
+    listed = listing(open_store(outputs).runs()).runs
+    one = listed[0].model_copy(update={"scores": {"err": 1.12e-4, "test_bleu": 20.0}})
+    known = {"err": Score("err", "", 7, False, "validation", "err"), "test_bleu": known_scores()["test_bleu"]}
+    formats = {column["field"]: column.get("valueFormatter", {}) for column in board.columns_of([one], known)}
+    assert "'.7f'" in formats["err"]["function"]
+    assert "'.2f'" in formats["test_bleu"]["function"]
+
+
+def test_a_damaged_run_has_not_ended_and_a_report_of_any_name_has_a_link(outputs, tmp_path):
+    copy = shutil.copytree(outputs, tmp_path / "copy")
+    store = open_store(copy)
+    (name,) = store.studies
+    first, *_ = store.of_study(name)
+    whole = "".join(map(str, board._study(store, name)))
+    (store.folder(first).path / "record.json").write_text("{")
+    assert "".join(map(str, board._study(open_store(copy), name))) != whole
+    (copy / "reports" / name).rename(copy / "reports" / "e?f")
+    (copy / "studies" / name).rename(copy / "studies" / "e?f")
+    *_, link = board._study(open_store(copy), "e?f")
+    assert link.href == "/reports/e%3Ff/report.html"
+
+
 def test_it_serves_until_ctrl_c(outputs):
     line = [sys.executable, "-m", "ablab", "board", "port=0", f"outputs={outputs}"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as serving:
@@ -133,5 +165,5 @@ def test_it_serves_until_ctrl_c(outputs):
         with urllib.request.urlopen(said.split(": ", 1)[1].split()[0]) as answer:
             assert b"<title>ablab: " in answer.read()
         serving.send_signal(signal.SIGINT)
-        assert serving.stdout.read() == "The board has ended; the store is as it was\n"
+        assert serving.stdout.read() == "The board has ended; the runs are as they were\n"
     assert serving.returncode == 0

@@ -9,7 +9,9 @@ import pytest
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from ablab.report.tables import claims_table
 from ablab.statistics.power import Layout, seeds_for
+from ablab.text import p_text
 
 SCORES = {"post": (30.1, 30.4, 29.8, 30.6), "pre": (33.2, 33.0, 33.9, 33.4), "scale": (33.1, 33.6, 33.8, 32.9)}
 RUNS = [
@@ -41,6 +43,19 @@ def test_frames_and_lists_are_judged_alike():
     assert sorted(shown["level"]) == pytest.approx([0.95, 0.975])
     assert shown["exploratory"].str.contains("its claims were not registered").all()
     assert shown.attrs["notes"] == list(judged(frame).document.notes)
+
+
+@pytest.mark.parametrize("expect", ["greater", "less", "equal", "not_worse"])
+def test_the_p_of_a_row_is_that_of_its_verdict(expect):
+    """As the table of claims has it: a claim of equality is not supported by a p of 0.6."""
+    found = judged(claims=[{"arm": "norm=scale", "baseline": "norm=pre", "expect": expect, "margin": 2.5}])
+    (row,) = found.to_rows()
+    table = claims_table(found.document)
+    (cells,) = [dict(zip(table.columns, cells, strict=True)) for cells in table.rows]
+    assert p_text(row["p"]) == cells["p (corrected)"]
+    assert row["p_is_of"] == cells.get("p is of", row["p_is_of"])
+    assert row["p_no_difference"] == found.verdicts[0].p
+    assert (row["outcome"] == "supported") == (row["p"] <= 0.05 and expect in ("equal", "not_worse"))
 
 
 def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The dashboard of a study, up to the specification that W&B is sent: its runs by arm, averaged, and its verdicts."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from ablab.report.dashboard.content import content_of, last_report
 from ablab.report.dashboard.send import as_sent, report, workspace
 from ablab.report.tables import tables
 from ablab.study.definition import define
+from ablab.study.ledger import register
 from ablab.study.study import Study
 from ablab.tasks.plan import plan
 from ablab.tracking.card import card_of_run, cards_of
@@ -136,6 +138,25 @@ def test_verdicts_and_tables_are_those_of_the_report(study):
         if table.key in ("claims", "arms", "differences"):
             for row in table.rows:
                 assert " | ".join(row) in text
+
+
+def test_of_fewer_seeds_it_shows_the_report_of_those(words, tmp_path, capsys):
+    """Verdicts of all seeds beside the runs of two would be those of other runs."""
+    shutil.copytree(define(words).outputs, tmp_path / "outputs")
+    whole = (words[0], f"outputs={tmp_path / 'outputs'}", words[2])
+    register(define(whole))
+    assert main(["report", *whole, "resamples=1000"]) == 0
+    fewer = (*whole, "seed=1,2")
+    capsys.readouterr()
+    assert main(["dashboard", *fewer, "dry_run=true"]) == 2
+    said = capsys.readouterr().err
+    assert "mine-seeds-1-2/report.json: there is no report" in said
+    assert main(["report", *fewer, "resamples=1000"]) == 0
+    capsys.readouterr()
+    assert main(["dashboard", *fewer, "dry_run=true"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["report"]["displayName"] == "Study mine-seeds-1-2"
+    assert "both arms have 2" in printed
 
 
 def test_a_dry_run_prints_it_and_asks_no_server(words, capsys, monkeypatch):

@@ -1,5 +1,6 @@
 """Artefacts of arms beside each other: means of what can be averaged, and of nothing else."""
 
+import json
 import random
 import re
 import shutil
@@ -111,6 +112,24 @@ SMALL = 1e-7
 
 def scaled(rows):
     return [[SMALL * value for value in row] for row in rows]
+
+
+def test_a_score_that_is_called_as_a_picture_of_the_report_has_another_key(selection, monkeypatch):
+    """A command's score may be called `forest`, and would take the place of the claims."""
+    chart = selection.task.charts(on_one_scale=True)["valid_loss"]
+    keys = ("forest", "forest_2", "forests", "tuning_1", "column_figure", "valid_loss")
+    monkeypatch.setattr(type(selection.task), "charts", lambda *_, **__: dict.fromkeys(keys, chart))
+    drawn = [series.key for series in pictured(selection)]
+    assert drawn == ["curve_forest", "curve_forest_2", "forests", "curve_tuning_1", "curve_column_figure", "valid_loss"]
+
+
+def test_names_that_look_like_tags_are_seen_in_charts(reported):
+    """Plotly would read `<s>` as one, and show nothing."""
+    text = json.dumps(reported.data).replace("layerdrop=0.1", "prompt=<s>").replace("layerdrop=0.2", "prompt=a & b")
+    drawn = json.dumps(charts(Document.model_validate_json(text)))
+    assert "prompt=&lt;s>" in drawn
+    assert "prompt=a &amp; b" in drawn
+    assert not re.search(r'(?<!"legendgroup": ")prompt=(<s>|a & b)', drawn)
 
 
 def test_the_order_of_runs_and_of_interchangeable_columns_is_nothing(selection):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.config.labels import label
 from ablab.judge.document import Document
@@ -101,6 +102,17 @@ def test_programs_have_the_names_of_the_study(report):
     assert data["labels"] | ARMS == data["labels"]
     assert data["claims"][0]["claimed"].startswith("norm=scalenorm,model.dropout=0.1 above norm=pre,model.dropout=0.1")
     assert data["claims"][0]["pair"] == ["scaled norms", "PreNorm", "both with dropout 0.1"]
+
+
+def test_python_gives_the_tables_of_the_file(place, report):
+    """Under the names for people, as a paper has them."""
+    shown = open_store(place).study(str(place / "labelled.yaml")).to_latex()
+    tables = [
+        re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL)
+        for text in (shown, (report / "report.tex").read_text())
+    ]
+    assert tables[0][:3] == tables[1][:3] != []  # later ones have what was resampled, here less often
+    assert "scaled norms" in shown
 
 
 def test_a_labelled_report_differs_in_names_alone(report):

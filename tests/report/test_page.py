@@ -139,6 +139,28 @@ def test_the_figures_of_a_chart_are_those_that_it_draws(page, document):
     )
 
 
+def test_the_figures_of_a_chart_are_those_of_all_its_lines(page):
+    lines = "[{name: 'a', x: [1, 3], y: [10, 30]}, {name: '&lt;s>', x: [1, 2, 4], y: [5, 6, 7]}]"
+    shown = page.value(f"figures({{data: {lines}, layout: {{xaxis: {{title: {{text: 'step'}}}}}}}})")
+    assert shown == [["step", "a", "<s>"], [1, "10", "5"], [2, "", "6"], [3, "30", ""], [4, "", "7"]]
+
+
+def test_columns_sort_by_what_their_cells_mean(page):
+    cells = [
+        "48 s",
+        "9 min 58 s",
+        "2 h 5 min",
+        "2e-05",
+        "1.5e+06",
+        "0.5",
+        "1,234 MB",
+        "\N{MINUS SIGN}3.5 [-4, -3]",
+        "+2 s more",
+    ]
+    assert page.value(f"{cells}.map(figure)") == [48, 598, 7500, 2e-5, 1.5e6, 0.5, 1234, -3.5, 2]
+    assert page.value("figure('no figure')") is None
+
+
 def test_the_keyboard_reaches_everything_and_sorts(page, document):
     focusable = "a[href], button, input, select, summary"
     shown = f"[...document.querySelectorAll('{focusable}')].filter((one) => one.checkVisibility())"

@@ -169,6 +169,30 @@ def recipe_of(card: RunCard) -> dict[str, str]:
     return {"seed": "1", "norm.kind": "post", "sites": '["a", "b"]'}
 
 
+@mlflow_only
+def test_mlflow_has_settings_of_any_name(tmp_path):
+    """Those of files are paths, which its store would make folders of."""
+    inputs = {"model/": "a", "model/a.txt": "b", "./model.a.txt": "c", "../x [1].py": "d"}
+    folder = tmp_path / "runs" / "rabc"
+    tracker = make_mlflow(CARD.model_copy(update={"config": {**CARD.config, "recipe": {"inputs": inputs}}}), folder)
+    tracker.log(1, {"loss": 2.0})
+    tracker.finish(failed=False)
+    _, run = mlflow_run(folder)
+    assert sorted(run.data.params.values()) == ["a", "b", "c", "d"]
+    assert (run.info.status, run.data.metrics["loss"]) == ("FINISHED", 2.0)
+
+
+@mlflow_only
+def test_a_run_that_mlflow_cannot_describe_is_not_left_running(tmp_path, monkeypatch):
+    from ablab.tracking.mlflow import MLflow
+
+    monkeypatch.setattr(MLflow, "_describe", lambda *_: 1 / 0)
+    folder = tmp_path / "runs" / "rabc"
+    with pytest.raises(ZeroDivisionError):
+        make_mlflow(CARD, folder)
+    assert mlflow_run(folder)[1].info.status == "FAILED"
+
+
 def make_mlflow(card: RunCard, folder: Path) -> Tracker:
     from ablab.tracking.mlflow import MLflow
 

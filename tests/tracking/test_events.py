@@ -14,8 +14,10 @@ from ablab.config.labels import label
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks import identity
+from ablab.tracking.card import cards_of
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.open import Guarded
+from ablab.tracking.sender import About
 from ablab.tracking.tracker import Tracker
 from tests.run.conftest import TINY, typed
 from tests.tracking.conftest import CARD
@@ -186,6 +188,19 @@ def test_a_damaged_line_hides_no_other(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], b"\xff\n", b"[1]\n", *lines[4:]]))
     assert [step for step, _ in Seen.of(tmp_path).points("loss")] == [0, 1, 3, 4]
+
+
+def test_an_opening_without_its_card_names_no_run_and_hides_no_other(tmp_path):
+    """As after damage: the run trains, and is told from then on."""
+    Events(tmp_path, CARD, print).finish(failed=False)
+    path = tmp_path / FOLDER / EVENTS
+    whole = path.read_bytes()
+    path.write_bytes(b'{"event": "opened"}\n{"event": "opened", "card": {"run_id": 1}}\n' + whole)
+    assert [card.run_id for card in cards_of(tmp_path)] == [CARD.run_id]
+    assert About.of(tmp_path).card == CARD
+    path.write_bytes(b'{"event": "opened"}\n')
+    with pytest.raises(LookupError, match="names no run"):
+        About.of(tmp_path)
 
 
 def test_a_full_disk_ends_the_telling_and_not_the_run(tmp_path):

@@ -238,6 +238,17 @@ def test_one_that_cannot_be_sent_holds_up_no_other(serve, run, capsys):
     assert synced(run) == 0
 
 
+@pytest.mark.parametrize("content", ['{"by', '"x"', "[1]", '{"bytes": null}', '{"bytes": 1e3, "written": "7"}', "\xff"])
+def test_a_damaged_note_of_what_was_sent_holds_up_nothing(content, serve, run):
+    """The server knows which rows it has."""
+    server = serve()
+    told(Events(run, CARD, print), run)
+    assert synced(run) == 0
+    (run / FOLDER / "sent.json").write_text(content, encoding="latin-1")
+    assert synced(run) == 0
+    assert_all_there_once(server)
+
+
 def test_a_store_without_events_has_nothing_to_send(tmp_path, capsys):
     assert main(["sync", f"outputs={tmp_path}"]) == 0
     assert "0 runs and studies" in capsys.readouterr().out

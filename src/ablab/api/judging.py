@@ -16,6 +16,7 @@ from ablab.judge.lines import ClaimLine
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_table import beside_of, of_frame
 from ablab.judge.table_claims import TableExperiment, read_claims
+from ablab.report.claim_words import hypothesis
 from ablab.report.names import named
 from ablab.report.page import page
 from ablab.report.plain_words import plain_words
@@ -39,14 +40,16 @@ class JudgedFrame:
     def to_rows(self) -> Rows:
         """Return a row for each claim, which `to_pandas()` makes a frame of, with the notes on all in its `attrs`.
 
-        `level`: of the interval, from `low` to `high`; `exploratory`: why the claim is, or None.
+        `p`: that of the verdict, corrected, of what `p_is_of` says; `p_no_difference`: uncorrected, two-sided, of no
+        difference; `level`: of the interval, from `low` to `high`; `exploratory`: why the claim is, or None.
         """
-        kept = ("arm", "baseline", "metric", "expect", "margin", "outcome", "difference", "p", "corrected", "n")
+        kept = ("arm", "baseline", "metric", "expect", "margin", "outcome", "difference", "n")
         rows = []
         for claim in self.verdicts:
             span = claim.interval
             ends = {"low": span and span.low, "high": span and span.high, "level": span and span.level}
-            said = {"exploratory": claim.exploratory, "words": claim.words}
+            of_it = {"p": claim.corrected, "p_is_of": hypothesis(claim), "p_no_difference": claim.p}
+            said = {**of_it, "exploratory": claim.exploratory, "words": claim.words}
             rows.append({**{name: getattr(claim, name) for name in kept}, **ends, **said})
         return Rows(rows, self.document.notes)
 

@@ -11,6 +11,7 @@ from ablab.judge.lines import ArmLine, ClaimLine
 from ablab.judge.selection import SelectedArms
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex
+from ablab.report.names import named
 from ablab.report.sentences import document_of
 from ablab.study.definition import define
 from ablab.study.study import label_of
@@ -88,7 +89,7 @@ class LaunchedStudy:
 
     def to_latex(self) -> str:
         """Return the report's tables in LaTeX, as report.tex has them."""
-        return latex(self.document)
+        return latex(named(self.document))
 
 
 def study_of(words: tuple[str, ...]) -> LaunchedStudy:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from logging import WARNING, getLogger
 from socket import create_server
 from typing import Any
+from urllib.parse import quote
 
 import dash_ag_grid as grids
 from dash import Dash, Input, Output, State, dcc, html, no_update
@@ -23,8 +24,10 @@ from ablab.commands.ls import Listed, listing
 from ablab.commands.options import BoardOptions
 from ablab.errors import DONE, UserError
 from ablab.files import COLOURS
+from ablab.report.figures import escaped
 from ablab.tasks.conditions import near_miss
 from ablab.tasks.registry import known_scores
+from ablab.tasks.score import Score
 from ablab.tasks.verbs import read_words
 from ablab.text import have, how_many
 from ablab.tracking.console import Console
@@ -56,7 +59,7 @@ def board(arguments: Sequence[str]) -> int:
         server.serve_forever()  # until Ctrl-C, which ends it without an error
     finally:
         at.close()
-    console.say("The board has ended; the store is as it was")
+    console.say("The board has ended; the runs are as they were")
     return DONE
 
 
@@ -73,10 +76,12 @@ def page(store: Store) -> Dash:
     def look(where: str | None, _: int | None, columns: list[Any] | None) -> tuple[Any, ...]:
         began = time.perf_counter()
         try:
-            listed = listing(store.runs(where or "")).runs
+            runs = store.runs(where or "")
+            listed = listing(runs).runs
         except UserError as error:
             return no_update, no_update, str(error), no_update, no_update
-        wanted = columns_of(listed)
+        measured = {name: score for run in runs for name, score in run.measured.items()}
+        wanted = columns_of(listed, {**known_scores(), **measured})
         wait = max(PULSE, 10 * (time.perf_counter() - began))
         seen = no_update if wanted == columns else wanted
         meant = "" if listed or not where else near_miss([run.values for run in store.runs()], where)
@@ -139,9 +144,9 @@ def layout(store: Store) -> html.Main:
     )
 
 
-def columns_of(listed: Sequence[Listed]) -> list[dict[str, Any]]:
+def columns_of(listed: Sequence[Listed], known: Mapping[str, Score]) -> list[dict[str, Any]]:
     """Return the columns of a table of runs: what each is, the scores that some have, when it ended, and its name."""
-    digits = {name: score.digits for name, score in known_scores().items()}
+    digits = {name: score.digits for name, score in known.items()}
     scores = dict.fromkeys(name for one in listed for name in one.scores)
     numbers = [
         {"field": name, "valueFormatter": _to(digits.get(name, 3)), "filter": "agNumberColumnFilter"} for name in scores
@@ -183,8 +188,10 @@ def figure(curves: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], metric: st
         points = [(row["step"], row[metric]) for row in rows if row.get(metric) is not None]
         steps, values = zip(*points, strict=True) if points else ((), ())
         line = {"color": COLOURS[number % len(COLOURS)], "dash": ("solid", "dash", "dot")[number // len(COLOURS) % 3]}
-        traces.append({"type": "scatter", "mode": "lines+markers", "name": name, "x": steps, "y": values, "line": line})
-    axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": metric}}}
+        traces.append(
+            {"type": "scatter", "mode": "lines+markers", "name": escaped(name), "x": steps, "y": values, "line": line}
+        )
+    axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": escaped(metric)}}}
     # What a reader has zoomed into stays while curves grow.
     return {"data": traces, "layout": {**axes, "uirevision": metric, "showlegend": True, "margin": {"t": 36}}}
 
@@ -212,8 +219,8 @@ def _study(store: Store, name: str) -> list[Any]:
     planned = store.of_study(name)
     if not planned:  # none is launched with nothing planned
         return [f"{name}: its runs.json cannot be read, so that its runs are not known"]
-    ended = sum((store.folder(each).path / "record.json").exists() for each in planned)
+    ended = sum(Run(store.folder(each)).has_ended for each in planned)
     of_it = [f"{name}: {ended} of {how_many(len(planned), 'run')} {have(len(planned))} ended"]
     if not (store.path / "reports" / name / "report.html").exists():
         return of_it
-    return [*of_it, " · ", html.A("report", href=f"/reports/{name}/report.html")]
+    return [*of_it, " · ", html.A("report", href=f"/reports/{quote(name)}/report.html")]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ablab.commands.habits import FLAGS
 from ablab.commands.options import CompletionOptions
 from ablab.errors import DONE, UserError, choices
@@ -36,6 +38,10 @@ compdef _ablab ablab
 """By shell, what it must run once so that Tab asks `ablab completion of=<the line so far>`."""
 
 
+OF_STUDIES = ("report", "verify", "pack")
+"""Verbs that take the words of a study, and no settings of a run beside them."""
+
+
 def completion(arguments: Sequence[str]) -> int:
     """Print the script of a shell, or what may follow a line."""
     shell, *rest = arguments or [""]
@@ -53,8 +59,9 @@ def completion(arguments: Sequence[str]) -> int:
 
 def candidates(line: str) -> list[str]:
     """Return the words that may stand in place of the last word of a line such as `ablab train norm=sc`."""
-    _, *before, word = line.split(" ") if " " in line else ["", line]
-    if not before:
+    *typed, word = [*line.split(), *([""] if line.endswith(" ") else [])] or [""]
+    before = typed[1:]
+    if not typed or not before:
         return [verb for verb in VERBS if verb.startswith(word)]
     verb, *typed = before
     if verb not in VERBS:
@@ -63,7 +70,7 @@ def candidates(line: str) -> list[str]:
         return [flag for flag in FLAGS if flag.startswith(word) and flag.startswith("--")]
     key, equals, value = word.partition("=")
     if not equals:
-        return [f"{name}=" for name in _keys(verb, typed) if name.startswith(word)]
+        return [f"{name}=" for name in dict.fromkeys(_keys(verb, typed)) if name.startswith(word)]
     *earlier, last = value.split(",")  # several values, as in a sweep
     start = ",".join([*earlier, ""]) if earlier else ""
     return [f"{key}={start}{each}" for each in _values(verb, typed, key) if each.startswith(last)]
@@ -72,7 +79,7 @@ def candidates(line: str) -> list[str]:
 def _keys(verb: str, typed: Sequence[str]) -> Iterator[str]:
     options = options_of(verb)
     yield from options.model_fields
-    if options.takes_settings:
+    if options.takes_settings or verb in OF_STUDIES:
         from ablab.config.groups import groups
 
         yield from (*groups(), "experiment")
@@ -82,16 +89,17 @@ def _keys(verb: str, typed: Sequence[str]) -> Iterator[str]:
 def _values(verb: str, typed: Sequence[str], key: str) -> list[str]:
     """Return the values that a key can have, as far as they can be counted."""
     options = options_of(verb)
-    if key in options.model_fields:
-        return _choices(options.model_json_schema()["properties"][key])
-    if not options.takes_settings:
-        return []
-    from ablab.config.groups import groups
-
-    if key == "experiment":
+    takes_settings = options.takes_settings or verb in OF_STUDIES
+    if key == "experiment" and (takes_settings or key in options.model_fields):
         from ablab.study.experiment import names
 
         return names()
+    if key in options.model_fields:
+        return _choices(options.model_json_schema()["properties"][key])
+    if not takes_settings:
+        return []
+    from ablab.config.groups import groups
+
     return groups().get(key) or _choices(_fields(typed).get(key, {}))
 
 
@@ -111,6 +119,8 @@ def _fields(typed: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         if is_group(kind):
             properties = kind.model_json_schema()["properties"]
             found |= {f"{name}.{key}": value for key, value in properties.items() if key not in ("kind", "code")}
+        elif name not in chosen:
+            found[name] = TypeAdapter(kind).json_schema()
     return found
 
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -35,7 +36,13 @@ def _series(selection: SelectedArms, key: str, chart: Chart) -> Series | None:
         return None
     if chart.source == "validations" and all(len(line.x) == 1 for line in lines):
         return None  # of a score that is known at the end alone
-    return Series(key=key, title=chart.title, x=chart.x, y=chart.y, lines=lines)
+    return Series(
+        key=f"curve_{key}" if OURS.fullmatch(key) else key, title=chart.title, x=chart.x, y=chart.y, lines=lines
+    )
+
+
+OURS = re.compile(r"forest(_\d+)?|column_figure|tuning_.*")
+"""Names of pictures that a report has beside the curves of a task, whose scores may be called so."""
 
 
 READERS_OF_CURVES: Mapping[str, Callable[[ArmRun], Curve | None]] = {

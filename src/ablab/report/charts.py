@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.judge.document import Document, Exhibits, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.judge.lines import EXPLORATORY
-from ablab.report.figures import curves, facets, heat_maps, styles
+from ablab.report.figures import curves, escaped, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
 LABEL = 28
@@ -34,11 +34,11 @@ def _forest(plot: Forest) -> dict[str, Any]:
     data += [_seeds(rows)]
     layout = {
         "height": 150 + 46 * len(rows),
-        "title": {"text": plot.title},
-        "xaxis": {"title": {"text": plot.unit}, "rangemode": "tozero", "zeroline": True, "zerolinewidth": 2},
+        "title": {"text": escaped(plot.title)},
+        "xaxis": {"title": {"text": escaped(plot.unit)}, "rangemode": "tozero", "zeroline": True, "zerolinewidth": 2},
         "yaxis": {
             "tickvals": list(range(len(rows))),
-            "ticktext": [wrapped(row.name, LABEL).replace("\n", "<br>") for row in rows],
+            "ticktext": [_folded(row.name) for row in rows],
             "range": [-0.7, len(rows) - 0.3],
             "showgrid": False,
             "zeroline": False,
@@ -83,7 +83,7 @@ def _points(shown: Sequence[tuple[int, ForestRow, Estimate]]) -> dict[str, Any]:
 
 def _instead(place: int, row: ForestRow) -> dict[str, Any]:
     """Return the annotation that says why a row has no estimate."""
-    text = wrapped(row.outcome, LABEL).replace("\n", "<br>")
+    text = _folded(row.outcome)
     return {
         "xref": "paper",
         "x": 0.01,
@@ -98,7 +98,11 @@ def _instead(place: int, row: ForestRow) -> dict[str, Any]:
 def _told(row: ForestRow, estimate: Estimate) -> str:
     """Return the hover text of a row."""
     lines = [row.name, row.figures, f"{100 * estimate.span.level:.4g} % interval", row.outcome]
-    return "<br>".join(line for line in lines if line)
+    return "<br>".join(escaped(line) for line in lines if line)
+
+
+def _folded(text: str) -> str:
+    return escaped(wrapped(text, LABEL)).replace("\n", "<br>")
 
 
 def _band(place: int, margin: float) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
                 "mode": "lines+markers" if series.is_joined else "markers",
                 "x": line.x,
                 "y": line.mean,
-                "name": line.marked,
+                "name": escaped(line.marked),
                 "legendgroup": line.arm,
                 "line": {"color": look.colour, "width": 2, "dash": look.dash},
                 "marker": {
@@ -43,16 +43,16 @@ def curves(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
                     "symbol": look.marker,
                     "maxdisplayed": MOST_MARKED if len(line.x) > MOST_MARKED else 0,
                 },
-                "hovertemplate": f"{line.marked}<br>{series.x} %{{x}}: %{{y:.4~g}}<extra></extra>",
+                "hovertemplate": f"{escaped(line.marked)}<br>{escaped(series.x)} %{{x}}: %{{y:.4~g}}<extra></extra>",
             }
         )
     return {
         "data": data,
         "layout": {
             "height": 420,
-            "title": {"text": series.title},
-            "xaxis": {"title": {"text": series.x}, **({"type": "log"} if series.is_log else {})},
-            "yaxis": {"title": {"text": series.y}},
+            "title": {"text": escaped(series.title)},
+            "xaxis": {"title": {"text": escaped(series.x)}, **({"type": "log"} if series.is_log else {})},
+            "yaxis": {"title": {"text": escaped(series.y)}},
             "showlegend": False,  # the page shows one below each chart
         },
     }
@@ -84,7 +84,7 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
             _dots_of(line, styles[line.arm], (number - middle) * step) for number, line in enumerate(series.lines)
         ],
         "layout": {
-            "title": {"text": series.title},
+            "title": {"text": escaped(series.title)},
             "xaxis": {
                 "tickvals": places,
                 "ticktext": [_lines(name) for name in series.names],
@@ -92,7 +92,7 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
                 "showgrid": False,
                 "zeroline": False,
             },
-            "yaxis": {"title": {"text": series.y}},
+            "yaxis": {"title": {"text": escaped(series.y)}},
             "showlegend": False,
         },
     }
@@ -113,10 +113,10 @@ def _dots_of(line: LineOf, look: Style, shift: float) -> dict[str, Any]:
             "thickness": 2,
             "width": 0,
         },
-        "name": line.marked,
+        "name": escaped(line.marked),
         "showlegend": False,
         "marker": {"size": 8, "color": look.colour, "symbol": look.marker},
-        "hovertemplate": f"{line.marked}<br>%{{y:.4~g}}<extra></extra>",
+        "hovertemplate": f"{escaped(line.marked)}<br>%{{y:.4~g}}<extra></extra>",
     }
 
 
@@ -177,8 +177,8 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
         "data": [heat],
         "slices": dict(zip(picture.slices, panel.slices, strict=True)),
         "cells": [[_lines(text) for text in texts] for texts in panel.cells[0]] if panel.cells else None,
-        "rows": [_escaped(f"{picture.y} {name}") for name in panel.rows],
-        "columns": [_escaped(f"{picture.x.partition(',')[0]} {column}") for column in panel.columns],
+        "rows": [escaped(f"{picture.y} {name}") for name in panel.rows],
+        "columns": [escaped(f"{picture.x.partition(',')[0]} {column}") for column in panel.columns],
         "section": picture.section,
         "layout": {
             "height": round(TOP + row * len(panel.rows) + below),
@@ -204,7 +204,7 @@ def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
     return {
         "title": {"text": title, "standoff": 4, "font": {"size": 11}},
         "tickvals": list(range(0, len(labels), apart)),
-        "ticktext": [_escaped(_cut(label)) for label in labels[::apart]],
+        "ticktext": [escaped(_cut(label)) for label in labels[::apart]],
         "showgrid": False,
         "zeroline": False,
         "tickfont": {"size": 11},
@@ -225,11 +225,11 @@ def _longest(labels: Sequence[str]) -> int:
     return max(len(_cut(label)) for label in labels)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape text that Plotly would read as tags: `</s>` would vanish."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _lines(text: str) -> str:
     """Escape a text of several lines."""
-    return _escaped(text).replace("\n", "<br>")
+    return escaped(text).replace("\n", "<br>")

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from ablab.code.code import code_digest
 from ablab.code.machine import commit
 from ablab.config.labels import label
@@ -14,7 +16,7 @@ from ablab.files import read_json, write_json
 from ablab.files.disk import lock_at
 from ablab.store.chain import RECORD, Chain, History
 from ablab.tasks.plan import Planned
-from ablab.tracking.events import STUDIES, events_of
+from ablab.tracking.events import STUDIES, Event, events_of
 from ablab.tracking.tracker import RunCard
 
 BASELINE = "baseline"
@@ -76,7 +78,15 @@ def card(
 
 def cards_of(folder: Path) -> list[RunCard]:
     """Return the cards with which the run or study in `folder` was opened, oldest first."""
-    return [RunCard.model_validate(event["card"]) for event in events_of(folder) if event["event"] == "opened"]
+    return [card for event in events_of(folder) if (card := card_in(event)) is not None]
+
+
+def card_in(event: Event) -> RunCard | None:
+    """Return the card of an event that opens a run or study; None of another, and of one that is damaged."""
+    try:
+        return RunCard.model_validate(event.get("card")) if event["event"] == "opened" else None
+    except ValidationError:
+        return None
 
 
 def id_of(folder: Path, run_id: str) -> str:

@@ -63,7 +63,11 @@ class MLflow(Tracker):
         self._data, self._wanted = found.data, models_of(card.artifacts)
         self._steps: dict[str, set[int]] = {}
         self._client.update_run(self._id, status="RUNNING", name=card.name)
-        self._describe(card)
+        try:
+            self._describe(card)
+        except Exception:  # whatever MLflow raises: nobody else would end the run there
+            self._client.set_terminated(self._id, "FAILED")
+            raise
 
     @classmethod
     def check(cls, logger: Logger) -> None:
@@ -208,8 +212,12 @@ def _check_address(uri: str | None) -> None:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return nested values under dotted names, as text."""
-    return dict(_leaves(values, prefix))
+    """Return nested values under dotted names, as text; a later one of the same name in MLflow's letters is marked."""
+    found: dict[str, str] = {}
+    for key, value in _leaves(values, prefix):
+        name = _name(key).replace("/", ".").strip(".")  # those of files would be folders, and `model/` none
+        found[f"{name}_{json_digest(key, 6)}" if name in found else name] = value
+    return found
 
 
 def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
@@ -217,7 +225,7 @@ def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{key}.")
         else:
-            yield _name(f"{prefix}{key}"), value if isinstance(value, str) else json.dumps(value, default=str)
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _name(key: str) -> str:

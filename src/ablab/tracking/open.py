@@ -90,7 +90,7 @@ def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunC
     problem: Exception
     try:
         given = {"card": make_card(), "folder": folder, "say": say}
-    except (OSError, UserError) as error:
+    except Exception as error:
         problem = error
     else:
         try:

@@ -21,9 +21,11 @@ from typing import Any, Literal
 
 from filelock import Timeout
 
+from ablab.errors import UserError
 from ablab.files import read_json, sha256, write_json
 from ablab.files.disk import lock_at
 from ablab.tasks.registry import known_tasks
+from ablab.tracking.card import card_in
 from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
 from ablab.tracking.tracker import RunCard
@@ -82,8 +84,8 @@ class About:
         tags: list[str] = []
         arms: dict[str, str | None] = {}
         for event in events_of(folder):
-            if event["event"] == "opened":
-                card = RunCard.model_validate(event["card"])
+            if (found := card_in(event)) is not None:
+                card = found
                 tags += card.tags
                 arms |= card.config.get(STUDIES, {})
             elif event["event"] == "study":
@@ -272,8 +274,13 @@ def sent(folder: Path) -> int:
 
 
 def _outcome(folder: Path) -> dict[str, Any]:
-    path = folder / FOLDER / OUTCOME
-    return dict(read_json(path)) if path.exists() else {}
+    """Return what became of the last sending; nothing where that is damaged: the server knows what it has."""
+    try:
+        found = read_json(folder / FOLDER / OUTCOME)
+    except (OSError, UserError):
+        return {}
+    whole = found if isinstance(found, dict) else {}
+    return {key: value for key, value in whole.items() if key == "problem" or isinstance(value, int)}
 
 
 def _marks(folder: Path) -> list[Path]:

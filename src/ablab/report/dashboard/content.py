@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from ablab.config.options import Logger
 from ablab.errors import UserError, reason
-from ablab.files import folder_name, read_json
+from ablab.files import read_json
 from ablab.judge.document import Document
+from ablab.judge.selection_of_study import of_study
 from ablab.study.study import Cell, Study
 from ablab.text import program
 from ablab.tracking.card import id_of, key_of
@@ -60,7 +61,7 @@ def content_of(study: Study, document: Document) -> Content:
     folders = {cell.planned.folder.path: cell.planned.run_id for cell in study.cells}
     depths = [depth for cell in _one_an_arm(study) for depth in _depths(cell.planned.folder.path, task.primary)]
     return Content(
-        study=study.name,
+        study=document.name,
         project=about["project"],
         entity=about["entity"],
         arm=f"{STUDIES}.{key_of(study.name)}",
@@ -111,9 +112,12 @@ def _depths(folder: Path, primary: str) -> Iterator[Depth]:
 
 
 def last_report(study: Study) -> Document:
-    """Return the report whose verdicts the dashboard repeats; UserError without one, or if W&B is not logged to."""
+    """Return the report of these words, whose verdicts the dashboard repeats: of fewer seeds, that of those seeds.
+
+    UserError without one, or if W&B is not logged to.
+    """
     _logger(study)
-    path = study.outputs / "reports" / folder_name(study.name) / "report.json"
+    path = of_study(study).folder / "report.json"
     line = f"{program('report')} {' '.join(study.typed)}"
     if not path.exists():
         raise UserError(f"{path}: there is no report whose verdicts a dashboard could show; type first: {line}")

@@ -13,7 +13,7 @@ import wandb_workspaces.workspaces as ws
 from wandb_workspaces import expr
 
 from ablab.errors import LostError
-from ablab.files import read_json, write_json
+from ablab.files import folder_name, read_json, write_json
 from ablab.report.claim_words import answers, exploratory_words
 from ablab.report.dashboard.content import Content
 from ablab.report.tables import tables
@@ -142,7 +142,7 @@ def _depths(content: Content) -> list[Any]:
 
 
 PLACES = "dashboard.json"
-"""File, in the folder of the study, with the ids and addresses of what was made."""
+"""File, in the folder of the study, with the ids and addresses of what was made; that of fewer seeds has their name."""
 
 
 def send(content: Content, folder: Path) -> dict[str, str]:
@@ -154,10 +154,12 @@ def send(content: Content, folder: Path) -> dict[str, str]:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
 
+    is_whole = folder.name == folder_name(content.study)
+    path = folder / (PLACES if is_whole else f"dashboard-{folder_name(content.study)}.json")
     try:
         entity = content.entity or wandb.Api().default_entity
         where = f"{address()}/{entity}/{content.project}"
-        known = _known(folder / PLACES, where)
+        known = _known(path, where)
         shown, told = workspace(content, entity), report(content, entity)
         shown._internal_name, shown._internal_id = known.get("workspace_name", ""), known.get("workspace_id", "")
         told.id = known.get("report_id", "")
@@ -168,14 +170,14 @@ def send(content: Content, folder: Path) -> dict[str, str]:
         words = " ".join(str(error).split())[:200] or type(error).__name__
         raise LostError(
             f"W&B has not taken the dashboard ({words}); the same line tries again, and makes another one if "
-            f"{folder / PLACES} is removed"
+            f"{path} is removed"
         ) from None
     ids = {
         "workspace_name": shown._internal_name,
         "workspace_id": shown._internal_id,
         "report_id": told.id,
     }
-    write_json(folder / PLACES, {"where": where, **ids, **places})
+    write_json(path, {"where": where, **ids, **places})
     return places
 
 

@@ -204,12 +204,11 @@ function figures(chart) {
   const said = chart.data.filter((one) => one.customdata);
   if (said.length) return [["differences"], ...said.flatMap((one) => one.customdata.map((text) => [plain(text)])).reverse()];
   const lines = chart.data.filter((one) => one.name);
-  const rows = Math.max(...lines.map((line) => line.x.length));
-  const longest = lines.find((line) => line.x.length === rows);
   const names = chart.layout.xaxis.ticktext;
-  const head = [chart.layout.xaxis.title?.text ?? "", ...lines.map((line) => line.name)];
-  const at = (line, i) => (names ? i : line.x.indexOf(longest.x[i]));
-  return [head, ...longest.x.map((x, i) => [names ? plain(names[i]) : x, ...lines.map((line) => short(line.y[at(line, i)]))])];
+  const xs = names ?? [...new Set(lines.flatMap((line) => line.x))].sort((one, other) => one - other);
+  const head = [chart.layout.xaxis.title?.text ?? "", ...lines.map((line) => line.name)].map(plain);
+  const at = (line, i) => (names ? i : line.x.indexOf(xs[i]));
+  return [head, ...xs.map((x, i) => [names ? plain(x) : x, ...lines.map((line) => short(line.y[at(line, i)]))])];
 }
 
 for (const place of document.querySelectorAll("details.figures")) {

@@ -26,8 +26,13 @@ addEventListener("hashchange", () => {
   if (target?.matches("details")) target.open = true;
 });
 
+const SECONDS = { s: 1, min: 60, h: 3600 };
 const figure = (text) => {
-  const found = text.replaceAll(",", "").match(/[-+]?\d+(\.\d+)?/);
+  const typed = text.replaceAll(",", "").replaceAll("\u2212", "-").trim();
+  if (/^(\d+ (h|min|s) ?)+$/.test(typed)) {
+    return [...typed.matchAll(/(\d+) (h|min|s)/g)].reduce((sum, [, count, unit]) => sum + count * SECONDS[unit], 0);
+  }
+  const found = typed.match(/[-+]?\d+(\.\d+)?(e[-+]?\d+)?/i);
   return found ? Number(found[0]) : null;
 };
 
