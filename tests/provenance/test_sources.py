@@ -159,6 +159,14 @@ def test_every_dictionary_of_kinds_is_chosen_from_by_a_setting():
                     assert not own, f"{key.dotted} names {own}: name it in CHOSEN, with the setting that chooses"
 
 
+def test_no_function_has_the_name_of_another_in_its_module():
+    """A digest reaches a definition by its name: those that `singledispatch` registers as `_` would be in none."""
+    for path in Path(ablab.__file__).parent.rglob("*.py"):
+        names = [each.name for each in ast.parse(path.read_text()).body if isinstance(each, ast.FunctionDef)]
+        overloads = path.read_text().count("@overload")
+        assert len(names) - len(set(names)) <= overloads, path
+
+
 def test_a_part_from_outside_brings_what_it_uses_of_ablab(copy, tmp_path, monkeypatch):
     (tmp_path / "study").mkdir()
     monkeypatch.chdir(tmp_path / "study")

@@ -6,7 +6,6 @@ Everything is read from the model's own modules; one small function converts eac
 import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -105,10 +104,11 @@ def _of_parts(model: Transformer) -> Any:
 
 def _check_parts(model: Transformer) -> None:
     """Raise UserError for a part of the user's that is derived from one of ablab's: it computes something else."""
+    norms, positions = (LayerNorm, RMSNorm, ScaleNorm), (SinusoidalPositions, LearnedPositions)
+    known = (*norms, *positions, EncoderLayer, DecoderLayer, SelfAttention, CrossAttention, ReLU)
     for module in model.modules():
-        for known in (_norm, _positions, _fill):
-            if known.dispatch(type(module)) is not known.dispatch(object) and type(module) not in known.registry:
-                raise _unknown(module)
+        if isinstance(module, known) and type(module) not in known:
+            raise _unknown(module)
 
 
 def _name_words(spec: Any, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
@@ -205,44 +205,31 @@ class _Norm(NamedTuple):
     beta: Tensor | None = None
 
 
-@singledispatch
 def _norm(norm: nn.Module, width: int) -> _Norm:
-    """Return a norm over `width` features in CTranslate2's form."""
+    """Return a norm over `width` features in CTranslate2's form.
+
+    ScaleNorm: g x / |x| = (g / sqrt(d)) x / rms(x), with an epsilon that keeps the smallest divisor about equal to
+    ours.
+    """
+    match norm:
+        case LayerNorm():
+            return _Norm(norm.eps, _plain(norm.weight), _plain(norm.bias))
+        case RMSNorm():
+            assert norm.eps is not None
+            return _Norm(norm.eps, _plain(norm.weight))
+        case ScaleNorm():
+            return _Norm(norm.EPSILON**2 / width, _plain(norm.g / math.sqrt(width)).repeat(width))
     raise _unknown(norm)
 
 
-@_norm.register
-def _(norm: LayerNorm, width: int) -> _Norm:
-    return _Norm(norm.eps, _plain(norm.weight), _plain(norm.bias))
-
-
-@_norm.register
-def _(norm: RMSNorm, width: int) -> _Norm:
-    assert norm.eps is not None
-    return _Norm(norm.eps, _plain(norm.weight))
-
-
-@_norm.register
-def _(norm: ScaleNorm, width: int) -> _Norm:
-    """Use g x / |x| = (g / sqrt(d)) x / rms(x), with an epsilon that keeps the smallest divisor about equal to ours."""
-    return _Norm(norm.EPSILON**2 / width, _plain(norm.g / math.sqrt(width)).repeat(width))
-
-
-@singledispatch
 def _positions(positions: nn.Module | None) -> Tensor:
     """Return the vectors of the first `POSITIONS` positions."""
+    match positions:
+        case SinusoidalPositions():  # anew: asking the module would make its own table grow
+            return _plain(sinusoid(POSITIONS, positions.d_model))
+        case LearnedPositions():
+            return _plain(positions(0, POSITIONS))
     raise _unknown(positions)
-
-
-@_positions.register
-def _(positions: SinusoidalPositions) -> Tensor:
-    """Compute the table anew: asking the module would make its own table grow."""
-    return _plain(sinusoid(POSITIONS, positions.d_model))
-
-
-@_positions.register
-def _(positions: LearnedPositions) -> Tensor:
-    return _plain(positions(0, POSITIONS))
 
 
 def _fill_stack(spec: Any, stack: Encoder | Decoder) -> None:
@@ -273,35 +260,26 @@ def _fill_linears(specs: Sequence[Any], *linears: nn.Linear) -> None:
             spec.bias = _plain(bias)
 
 
-@singledispatch
 def _fill(module: nn.Module, spec: Any, width: int) -> None:
-    """Copy the weights of a layer or sublayer into its specification."""
-    raise _unknown(module)
-
-
-@_fill.register
-def _(module: EncoderLayer, spec: Any, width: int) -> None:
-    _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
-    _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
-
-
-@_fill.register
-def _(module: DecoderLayer, spec: Any, width: int) -> None:
-    _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
-    _fill_sublayer(spec.attention, module.cross_attention, module.around_cross_attention, width)
-    _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
-
-
-@_fill.register
-def _(module: SelfAttention, spec: Any, width: int) -> None:
-    _check_scores(module)
-    _fill_linears(spec.linear, module.qkv, module.output)
-
-
-@_fill.register
-def _(module: CrossAttention, spec: Any, width: int) -> None:
-    _check_scores(module)
-    _fill_linears(spec.linear, module.query, module.key_value, module.output)
+    """Copy the weights of a layer or sublayer into its specification. Its activation is ReLU unless told otherwise."""
+    match module:
+        case EncoderLayer():
+            _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
+            _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
+        case DecoderLayer():
+            _fill_sublayer(spec.self_attention, module.self_attention, module.around_self_attention, width)
+            _fill_sublayer(spec.attention, module.cross_attention, module.around_cross_attention, width)
+            _fill_sublayer(spec.ffn, module.feed_forward, module.around_feed_forward, width)
+        case SelfAttention():
+            _check_scores(module)
+            _fill_linears(spec.linear, module.qkv, module.output)
+        case CrossAttention():
+            _check_scores(module)
+            _fill_linears(spec.linear, module.query, module.key_value, module.output)
+        case ReLU():
+            _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)
+        case _:
+            raise _unknown(module)
 
 
 def _check_scores(module: Attention) -> None:
@@ -309,9 +287,3 @@ def _check_scores(module: Attention) -> None:
     for part in (module.norm, getattr(module, "position", None)):
         if part is not None:
             raise _unknown(part)
-
-
-@_fill.register
-def _(module: ReLU, spec: Any, width: int) -> None:
-    """CTranslate2 assumes ReLU unless told otherwise."""
-    _fill_linears([spec.linear_0, spec.linear_1], module.inner, module.outer)
