@@ -26,7 +26,7 @@ from ablab.judge.selection_of_study import of_study
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.paired import of_differences
-from ablab.statistics.resampling import approximate_randomisation, crossed_bootstrap
+from ablab.statistics.resampling import Swaps, crossed_bootstrap
 from ablab.statistics.sequential import follow
 from ablab.statistics.verdict import Case, verdicts
 from ablab.study.definition import define
@@ -164,8 +164,8 @@ def _crossed(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Gene
 
 
 def _one_run_each(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> bool:
-    found = approximate_randomisation(runs.statistics[arm], runs.statistics[other], rng, corpus_bleu, trials=RESAMPLES)
-    return found.p < LEVEL
+    ours, theirs = runs.statistics[arm], runs.statistics[other]
+    return Swaps(ours.shape[1], RESAMPLES, rng).judge(ours, theirs, corpus_bleu).p < LEVEL
 
 
 def _apart(runs: Runs, arm: np.ndarray, other: np.ndarray, _: np.random.Generator) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ablab.statistics import resampling
 from ablab.statistics.paired import paired_difference
-from ablab.statistics.resampling import approximate_randomisation
+from ablab.statistics.resampling import Swaps
 from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEEDS, Job
 from benchmarks.calibration.noise import DISTRIBUTIONS, Noise, simulated
@@ -59,7 +59,7 @@ def over_sentences_alone() -> Iterator[Job]:
 
         def once(rng: np.random.Generator, n: int = n) -> dict[str, bool]:
             arm, baseline = simulated(rng, n, 1000, Noise(seed=0.0))
-            found = approximate_randomisation(arm, baseline, rng, corpus_bleu, trials=399)
+            found = Swaps(1000, 399, rng).judge(arm, baseline, corpus_bleu)
             return {"approximate randomisation": found.p <= 0.05}
 
         yield Job("equally good runs", n, 2000, once, "rejects a true null", {"approximate randomisation": NULL})

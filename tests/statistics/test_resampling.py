@@ -6,7 +6,7 @@ import pytest
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
 from ablab.statistics.products import BLOCK, exact
-from ablab.statistics.resampling import Resamples, approximate_randomisation, crossed, crossed_bootstrap
+from ablab.statistics.resampling import Resamples, Swaps, crossed, crossed_bootstrap
 from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate
@@ -30,7 +30,7 @@ def test_difference_is_that_of_the_corpus_scores():
     expected = corpus_bleu(arm.sum(1)).mean() - corpus_bleu(baseline.sum(1)).mean()
     for found in (
         crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=50),
-        approximate_randomisation(arm, baseline, generator(), corpus_bleu, trials=50),
+        Swaps(arm.shape[1], 50, generator()).judge(arm, baseline, corpus_bleu),
     ):
         assert found.difference == pytest.approx(expected)
 
@@ -87,8 +87,7 @@ def test_swapping_the_arms_negates():
     assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
     assert one.p == pytest.approx(other.p)
     one, other = (
-        approximate_randomisation(a, b, generator(), corpus_bleu, trials=300)
-        for a, b in ((arm, baseline), (baseline, arm))
+        Swaps(a.shape[1], 300, generator()).judge(a, b, corpus_bleu) for a, b in ((arm, baseline), (baseline, arm))
     )
     assert (one.difference, one.p) == pytest.approx((-other.difference, other.p))
 
@@ -127,14 +126,14 @@ def test_a_planted_gap_is_found_and_equal_generators_give_equal_answers():
     one, other = (crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=500) for _ in range(2))
     assert one == other
     assert one.interval.low > 0
-    assert approximate_randomisation(arm, baseline, generator(), corpus_bleu, trials=999).p == 1 / 1000
+    assert Swaps(arm.shape[1], 999, generator()).judge(arm, baseline, corpus_bleu).p == 1 / 1000
 
 
 def test_randomisation_by_hand():
     """Two sentences, gaps of 3 and 1: of the swaps, |4|, |2|, |-2|, |-4| are equally likely, so p tends to 1/2."""
     arm = np.array([[[3.0, 1.0], [1.0, 1.0]]])
     baseline = np.array([[[0.0, 1.0], [0.0, 1.0]]])
-    result = approximate_randomisation(arm, baseline, generator(), mean, trials=4000)
+    result = Swaps(arm.shape[1], 4000, generator()).judge(arm, baseline, mean)
     assert result.difference == 2.0
     assert result.p == pytest.approx(0.5, abs=0.03)
 
@@ -144,7 +143,7 @@ def test_the_unit_of_the_scores_changes_nothing():
     arm, baseline = (np.stack([rng.normal(m, 1, (3, 300)), np.ones((3, 300))], axis=-1) for m in (0.1, 0.0))
     unit = np.array([1e-7, 1.0])
     one, other = (
-        approximate_randomisation(a, b, generator(), mean, trials=999).p
+        Swaps(a.shape[1], 999, generator()).judge(a, b, mean).p
         for a, b in ((arm, baseline), (arm * unit, baseline * unit))
     )
     assert one == other < 1
@@ -167,7 +166,7 @@ def test_equal_systems_have_nothing_to_tell():
     with pytest.raises(NotTestable, match="no noise"):
         crossed_bootstrap(arm, arm, generator(), corpus_bleu, resamples=10)
     with pytest.raises(NotTestable, match="nothing to swap"):
-        approximate_randomisation(arm, arm, generator(), corpus_bleu, trials=10)
+        Swaps(arm.shape[1], 10, generator()).judge(arm, arm, corpus_bleu)
 
 
 def test_statistics_of_unlike_seeds_or_sentences_are_refused():

@@ -90,9 +90,6 @@ class Crossed:
     first is that of the paired t test. `p`: two-sided, uncorrected, of the same method as the interval.
     """
 
-    n: int
-    sentences: int
-    resamples: int
     difference: float
     from_seeds: float
     from_sentences: float
@@ -161,7 +158,7 @@ def crossed(arm: ResampledScores, baseline: ResampledScores, *, sentences: int, 
     method = f"crossed bootstrap over {seeds} seeds and {sentences} test items, {resamples} resamples"
     interval = Interval(mean - half, mean + half, level, method)
     p = _p(abs(mean) / error, few, seeds, sentences)
-    return Crossed(seeds, sentences, resamples, mean, from_seeds, from_sentences, interval, p)
+    return Crossed(mean, from_seeds, from_sentences, interval, p)
 
 
 def _critical(p: float, few: float, seeds: int, sentences: int) -> float:
@@ -192,44 +189,30 @@ def _parts(observed: Floats, drawn: Floats) -> tuple[float, float]:
 class Randomisation:
     """Arm less baseline, mean over seeds. `p`: two-sided, never below 1 / (trials + 1). Says nothing of other seeds."""
 
-    n: int
-    sentences: int
-    trials: int
     difference: float
     p: float
 
 
-def approximate_randomisation(
-    arm: npt.ArrayLike,
-    baseline: npt.ArrayLike,
-    rng: np.random.Generator,
-    metric: Metric,
-    *,
-    trials: int = 10_000,
-) -> Randomisation:
-    """Swap the two sides of each sentence with probability 1/2 (Noreen 1989; Riezler & Maxwell 2005).
+class Swaps:
+    """Approximate randomisation: in each trial, the two sides of each sentence are swapped with probability 1/2 (Noreen
+    1989; Riezler & Maxwell 2005), the same ones for every pair of arms that a report compares.
 
-    arm, baseline: sufficient statistics [seeds, sentences, k], paired by seed and by sentence; one seed is enough. A
-    sentence is swapped for all seeds together, since its difficulty is shared. p = (1 + trials in which the absolute
+    A sentence is swapped for all seeds together, since its difficulty is shared. p = (1 + trials in which the absolute
     difference is at least the observed one) / (1 + trials), which is valid with ties and for any number of trials
     (Phipson & Smyth 2010). sacrebleu's paired bootstrap is not used: it rejects a true null 10 % of the time at 5 %.
-    Raises NotTestable when both sides have equal statistics on every sentence.
     """
-    left, right = stacked(arm, baseline)
-    return Swaps(left.shape[1], trials, rng).judge(left, right, metric)
-
-
-class Swaps:
-    """The sentences swapped in each trial, the same for every pair of arms that a report compares."""
 
     def __init__(self, sentences: int, trials: int, rng: np.random.Generator) -> None:
         signs = [(rng.integers(2, size=(size, sentences)) * 2 - 1).astype(np.int8) for size in blocks(trials)]
         self._signs = np.concatenate(signs)
 
     def judge(self, arm: npt.ArrayLike, baseline: npt.ArrayLike, metric: Metric) -> Randomisation:
-        """Test one pair of arms as `approximate_randomisation` does."""
+        """Test one pair of arms.
+
+        arm, baseline: sufficient statistics [seeds, sentences, k], paired by seed and by sentence; one seed is enough.
+        Raises NotTestable when both sides have equal statistics on every sentence.
+        """
         statistics = stacked(arm, baseline)
-        _, seeds, count, _ = statistics.shape
         if (statistics[0] == statistics[1]).all():
             raise NotTestable("both sides score alike on every test item: there is nothing to swap")
         ours, theirs = statistics.sum(axis=-2)
@@ -245,6 +228,5 @@ class Swaps:
             apart = (metric(half + gaps) - metric(half - gaps)).mean(axis=-1)
             return int((np.abs(apart) >= least).sum())
 
-        trials = len(self._signs)
         found = sum(products(self._signs, exact(statistics[0] - statistics[1]), extreme))
-        return Randomisation(seeds, count, trials, observed, (1 + found) / (1 + trials))
+        return Randomisation(observed, (1 + found) / (1 + len(self._signs)))
