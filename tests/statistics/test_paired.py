@@ -10,7 +10,7 @@ from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import (
     of_differences,
     paired_difference,
-    summarise,
+    t_interval,
     tost,
     vary,
     without_rounding,
@@ -20,25 +20,16 @@ RNG = np.random.default_rng(1)
 ARM, BASELINE = RNG.normal(30.5, 0.5, 6), RNG.normal(30, 0.5, 6)
 
 
-def test_an_arm_of_three_by_hand():
-    arm = summarise([1.0, 2.0, 3.0])
-    assert (arm.n, arm.mean, arm.sd, arm.minimum, arm.maximum) == (3, 2.0, 1.0, 1.0, 3.0)
-    assert arm.interval is not None
+def test_the_interval_of_three_by_hand():
+    interval = t_interval(np.array([1.0, 2.0, 3.0]), 0.95)
     # t(0.975, 2) = 4.302653 in every printed table.
-    assert arm.interval.high - 2.0 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
-    assert "t interval over 3 seeds" in arm.interval.method
-
-
-def test_one_seed_has_no_interval_and_none_is_no_arm():
-    arm = summarise([30.0])
-    assert (arm.n, arm.mean, arm.sd, arm.interval) == (1, 30.0, None, None)
-    with pytest.raises(NotTestable, match="no run"):
-        summarise([])
+    assert interval.high - 2.0 == 2.0 - interval.low == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+    assert "t interval over 3 seeds" in interval.method
 
 
 def test_a_diverged_run_is_no_number_to_average():
     with pytest.raises(ValueError, match="share of failures"):
-        summarise([30.0, float("nan")])
+        paired_difference([30.0, float("nan")], [30.0, 31.0])
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])

@@ -13,6 +13,7 @@ import numpy as np
 
 from ablab.fields import SCHEMA
 from ablab.judge.document import SetLine
+from ablab.judge.estimates import LEVEL
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.lines import ArmLine, RunLine, Span
 from ablab.judge.metrics import Measure, Progress
@@ -21,17 +22,15 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.diverged import share
 from ablab.statistics.interval import Interval, NotTestable
-from ablab.statistics.paired import summarise
+from ablab.statistics.paired import t_interval
 from ablab.store.records import EvaluatedSet, Evaluation
 from ablab.tasks.identity import differing
 from ablab.tasks.score import Score
 from ablab.text import have, how_many
 
 
-def _within(interval: Interval | None, bounds: tuple[float, float] | None) -> Span | None:
+def _within(interval: Interval, bounds: tuple[float, float] | None) -> Span:
     """Return an interval of the mean, cut where the score cannot be."""
-    if interval is None:
-        return None
     low, high = bounds or (-inf, inf)
     return Span.of(replace(interval, low=max(interval.low, low), high=min(interval.high, high)))
 
@@ -42,7 +41,7 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
     bounds = None if selection.origin is not None else selection.task.bounds.get(selection.metric)
     values = [value for run in arm.finished if (value := measure.value(run)) is not None]
     # An arm with diverged runs shows their share, not a mean of the survivors.
-    summary = summarise(values) if values and not arm.diverged else None
+    averaged = np.array([] if arm.diverged else values)
     states = Counter(run.state for run in arm.runs)
     costs = [run.record.cost for run in arm.runs if run.record is not None]
     return ArmLine(
@@ -53,11 +52,11 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         scored=None if len(values) == len(arm.finished) else len(values),
         diverged=len(arm.diverged),
         missing={state: number for state, number in states.items() if state not in ("finished", "diverged")},
-        mean=None if summary is None else summary.mean,
-        sd=None if summary is None else summary.sd,
-        interval=_within(summary.interval, bounds) if summary else None,
-        minimum=None if summary is None else summary.minimum,
-        maximum=None if summary is None else summary.maximum,
+        mean=float(averaged.mean()) if averaged.size else None,
+        sd=float(averaged.std(ddof=1)) if averaged.size > 1 else None,
+        interval=_within(t_interval(averaged, LEVEL), bounds) if averaged.size > 1 else None,
+        minimum=float(averaged.min()) if averaged.size else None,
+        maximum=float(averaged.max()) if averaged.size else None,
         scores={name: _mean_of(arm, other) for name, other in beside.items()},
         failed_share=Span.of(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
         parameters=costs[0].parameters or None if costs else None,
