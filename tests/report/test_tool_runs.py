@@ -39,7 +39,7 @@ def runs(*more, **shared):
 
 
 def asked(**said):
-    return TableExperiment.model_validate({"metric": "val_loss", "better": "lower", **said}).asked
+    return TableExperiment.model_validate({"metric": "val_loss", "better": "lower", **said})
 
 
 def scores(results):
@@ -67,7 +67,7 @@ def test_the_value_that_counts_can_be_said(at, step):
 def test_best_is_the_highest_where_higher_is_better_and_what_is_not_finite_diverged():
     values = {"a": [(1, 3.0), (2, math.inf), (3, 2.0)], "b": [(1, math.nan)]}
     found = [ToolRun(arm, {"arm": arm, "seed": "1"}, ["f1"], lambda _, arm=arm: values[arm]) for arm in values]
-    best = results_of_runs("x", found, TableExperiment(metric="f1", at="best").asked)
+    best = results_of_runs("x", found, TableExperiment(metric="f1", at="best"))
     assert scores(best) == {"arm=a": {1: 3.0}, "arm=b": {1: None}}
     assert not best.unfinished
 
@@ -77,7 +77,7 @@ def test_best_is_the_highest_where_higher_is_better_and_what_is_not_finite_diver
 def test_what_no_table_may_hold_diverged(value, is_score, at):
     """MLflow's databases write infinity as the largest number."""
     run = ToolRun("a", {"arm": "a", "seed": "1"}, ["f1"], lambda _: [(1, value)])
-    found = results_of_runs("x", [run], TableExperiment(metric="f1", at=at).asked)
+    found = results_of_runs("x", [run], TableExperiment(metric="f1", at=at))
     assert scores(found) == {"all": {1: value if is_score else None}}
 
 
@@ -152,7 +152,7 @@ def test_arms_that_no_word_tells_apart_are_asked_for():
         ToolRun(str(seed), {"seed": str(seed), "out": f"r{seed}"}, ["f1"], lambda _: [(1, 1.0)]) for seed in (1, 2, 3)
     ]
     with pytest.raises(UserError, match="arm: missing, and no word of x tells arms apart for certain; allowed: out"):
-        results_of_runs("x", found, TableExperiment().asked)
+        results_of_runs("x", found, TableExperiment())
 
 
 PATHS = {

@@ -77,7 +77,7 @@ def of_frame(frame: Any, experiment: TableExperiment, outputs: Path, file: Path 
 def results_in(place: str, experiment: TableExperiment) -> Results:
     """Return the results of a table, or of what another tool keeps at a place."""
     if (runs := tool_runs(place)) is not None:
-        return results_of_runs(place, runs, experiment.asked)
+        return results_of_runs(place, runs, experiment)
     sheet = read_sheet(Path(place))
     _check_of_a_table(sheet.name, experiment)
     return _results_of_sheet(sheet, experiment)

@@ -10,9 +10,11 @@ from ablab.errors import UserError
 from ablab.files import json_digest
 from ablab.judge.results_table import Results
 from ablab.judge.table_metrics import TableMetric
-from ablab.judge.tool_runs import At, ToolQuery
 from ablab.study.experiment import Declared, ErrorEstimate, Expectation, Labels, check_seeds, read_as
 from ablab.tasks.task import FAILURES
+
+At = Literal["last", "best"] | Annotated[int, Field(ge=0)]
+"""Which of the values of a metric counts: the last, the best, or that of a step."""
 
 
 class TableClaim(Expectation):
@@ -90,12 +92,6 @@ class TableExperiment(Declared):
         if self.metric is None:
             return self.model_copy(update={"metric": metric})
         return self.model_copy(update={"metrics": {metric: TableMetric(), **self.metrics}})
-
-    @property
-    def asked(self) -> ToolQuery:
-        """What it says of runs of another tool."""
-        seed = self.seed if "seed" in self.model_fields_set else None
-        return ToolQuery(self.arm, seed, self.where, self.named_metrics, self.at, self.declared)
 
     @property
     def content(self) -> str:

@@ -5,21 +5,16 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from ablab.errors import UserError, choices
 from ablab.judge.results_table import Results, RunScores, named, results_of_scores, seed_in
-from ablab.judge.table_metrics import TableMetric, about_metric
+from ablab.judge.table_claims import TableExperiment
+from ablab.judge.table_metrics import about_metric
 from ablab.tasks.score import LARGEST_SCORE
 from ablab.text import how_many
 
 Points = Sequence[tuple[int, float]]
 """Step and value of a metric, in the order of the steps; some may not be finite."""
-
-At = Literal["last", "best"] | Annotated[int, Field(ge=0)]
-"""Which of the values of a metric counts: the last, the best, or that of a step."""
 
 FOLDER = "folder"
 """The word for what the path of a run says besides its seed and `key=value`."""
@@ -66,18 +61,6 @@ class ToolRun:
         return "running" if self.state in ("RUNNING", "SCHEDULED") else "failed"
 
 
-@dataclass(frozen=True)
-class ToolQuery:
-    """What a file of claims says of the runs of another tool: see `TableExperiment`. Empty: chosen by their words."""
-
-    arm: Sequence[str]
-    seed: str | None
-    where: Mapping[str, str]
-    metrics: Sequence[str]
-    at: At
-    declared: Mapping[str, TableMetric]
-
-
 def kept(runs: Sequence[ToolRun], where: Mapping[str, str], place: str) -> list[ToolRun]:
     """Return the runs that have these words. Raises UserError for a word that no run has."""
     for word, level in where.items():
@@ -94,13 +77,13 @@ def having(runs: Sequence[ToolRun], where: Mapping[str, str]) -> list[ToolRun]:
     return [run for run in runs if all(run.words.get(word) == level for word, level in where.items())]
 
 
-def results_of_runs(place: str, found: Sequence[ToolRun], asked: ToolQuery) -> Results:
+def results_of_runs(place: str, found: Sequence[ToolRun], asked: TableExperiment) -> Results:
     """Return the results of runs of another tool. Raises UserError for what is missing, unclear or there twice."""
     runs = kept(found, asked.where, place)
     if not runs:
         raise UserError(f"{place}: has no runs; allowed: a run for each arm and seed")
-    metrics = _metrics(place, runs, asked.metrics)
-    seed = _seed_word(place, runs, asked.seed)
+    metrics = _metrics(place, runs, asked.named_metrics)
+    seed = _seed_word(place, runs, asked.seed if "seed" in asked.model_fields_set else None)
     every, runs = runs, _seeded(runs, seed, metrics)
     chosen, notes = arm_words(place, [run.words for run in runs], seed, asked.arm)
     if left := len(every) - len(runs):
@@ -273,7 +256,7 @@ def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:
     return ",".join(f"{word}={run.words.get(word, ABSENT)}" for word in words) or "all"
 
 
-def _point(run: ToolRun, metric: str, asked: ToolQuery) -> tuple[int, float]:
+def _point(run: ToolRun, metric: str, asked: TableExperiment) -> tuple[int, float]:
     """Return the step and value that count; nan where training went astray, or ended beyond what a table may hold.
 
     MLflow's databases write infinity as the largest number there is.
