@@ -50,5 +50,5 @@ def test_the_detectable_difference_is_found_with_the_power_it_promises(error, df
 def test_impossible_questions_are_refused():
     with pytest.raises(ValueError, match="sd must"):
         detectable_difference(0.0, 4)
-    with pytest.raises(ValueError, match="0 < alpha < power < 1"):
-        detectable_difference(1.0, 4, power=0.04)
+    with pytest.raises(ValueError, match=r"got alpha=0\.8"):
+        detectable_difference(1.0, 4, alpha=0.8)

@@ -65,7 +65,8 @@ def test_validations_of_the_last_fifth_are_counted_before_training(tmp_path, eve
     assert hopeless == (count < 2)
     steps = sorted({*range(every, last + 1, every), last})
     if not hopeless:
-        assert drift([(steps, steps)], threshold=1.0, higher_is_better=True).points == count
+        rise = drift([(steps, steps)], threshold=1.0, higher_is_better=True).improvement
+        assert rise == pytest.approx(steps[-1] - steps[-count])
         return
     assert said.endswith(f"in the last fifth of training, not {count}: one every {every} of {last} steps")
     with pytest.raises(NotTestable, match=f"not {count}"):
@@ -321,7 +322,7 @@ def test_pairs_are_planned_for_where_pairs_decide(known, tmp_path):
     path.write_text((tmp_path / "claims.yaml").read_text() + "error: paired\n")
     noise = bleu_noise(words)
     (greater, _), _ = words_of((f"experiment={path}", *words[1:]))
-    seen = detectable_difference(noise.sd * (2 / 5) ** 0.5, 4, 0.8, 0.025)
+    seen = detectable_difference(noise.sd * (2 / 5) ** 0.5, 4, 0.025)
     assert f"5 seeds see a difference of {seen:.3g} BLEU" in greater
 
 

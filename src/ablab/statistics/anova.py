@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.paired import Paired, finite, of_differences, vary, without_rounding
+from ablab.statistics.paired import finite, vary, without_rounding
 from ablab.statistics.student import Floats
 
 
@@ -72,15 +72,9 @@ class Effect:
     axes: tuple[int, ...]
     levels: tuple[tuple[str, str], ...]
     differences: Floats
-    level: float
-
-    @property
-    def paired(self) -> Paired:
-        """Mean, interval and p over seeds, uncorrected. Raises NotTestable as `of_differences` does."""
-        return of_differences(self.differences, self.level)
 
 
-def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]], level: float = 0.95) -> list[Effect]:
+def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]]) -> list[Effect]:
     """Estimate all main effects, then all two-way interactions, each against the first level of its factors.
 
     scores: [levels of factor 1, ..., levels of factor k, seeds]; factors: their names and levels in that order, k >= 1,
@@ -103,7 +97,7 @@ def effects(scores: npt.ArrayLike, factors: Mapping[str, Sequence[str]], level: 
         raise ValueError("every cell needs a finite score from every seed; leave incomplete seeds out.")
     order = range(len(names))
     groups: list[tuple[int, ...]] = [(i,) for i in order] + list(combinations(order, 2))
-    return [effect for group in groups for effect in _of(group, values, factors, names, level)]
+    return [effect for group in groups for effect in _of(group, values, factors, names)]
 
 
 def _of(
@@ -111,7 +105,6 @@ def _of(
     values: Floats,
     factors: Mapping[str, Sequence[str]],
     names: list[str],
-    level: float,
 ) -> list[Effect]:
     """The contrasts of these factors, averaged over the others."""
     others = tuple(axis for axis in range(len(names)) if axis not in group)
@@ -123,5 +116,5 @@ def _of(
     found = []
     for index in np.ndindex(cells.shape[:-1]):
         levels = tuple((factors[name][i + 1], factors[name][0]) for name, i in zip(chosen, index, strict=True))
-        found.append(Effect(chosen, group, levels, without_rounding(cells[index], values), level))
+        found.append(Effect(chosen, group, levels, without_rounding(cells[index], values)))
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.student import Floats
+from ablab.statistics.trend import line
 
 LAST = 0.2
 """The share of training, at its end, that is examined."""
@@ -29,15 +30,12 @@ class Drift:
     """
 
     state: Literal["moving", "still", "unclear"]
-    curves: int
-    points: int
     improvement: float
     low: float | None
     high: float | None
-    threshold: float
 
 
-def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, alpha: float = 0.05) -> Drift:
+def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool) -> Drift:
     """Judge an arm's validation curves, one per seed.
 
     threshold: > 0, in the metric's units, the smallest improvement that matters, such as the margin of the claims. As
@@ -47,7 +45,7 @@ def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, 
     length is the improvement. Noise: from two curves on, their spread, with a t interval over seeds, which holds
     however validations of one run depend on each other; for a single curve the scatter around its line, from three
     points on. *moving* needs a mean improvement above the threshold that is also significantly above 0 (one-sided, at
-    alpha): a big jump of a noisy curve is no drift, nor is a tiny slope of a smooth one. Where noise is unknown, an
+    5 %): a big jump of a noisy curve is no drift, nor is a tiny slope of a smooth one. Where noise is unknown, an
     improvement above the threshold counts as moving, the safe side. Getting worse is never under-training.
 
     Raises NotTestable when a curve has fewer than two validations in its last fifth.
@@ -60,14 +58,14 @@ def drift(curves: Sequence[Curve], *, threshold: float, higher_is_better: bool, 
     sign = 1.0 if higher_is_better else -1.0
     fits = [_line(steps, sign * values) for steps, values in tails]
     gains = np.array([gain for gain, _ in fits])
-    mean, points = float(gains.mean()), sum(steps.size for steps, _ in tails)
+    mean = float(gains.mean())
     if len(curves) > 1:
         error, df = float(gains.std(ddof=1)) / len(curves) ** 0.5, len(curves) - 1
     else:
-        error, df = fits[0][1], points - 2
-    half = student.quantile(1 - alpha, df) * error if df else None
+        error, df = fits[0][1], tails[0][0].size - 2
+    half = student.quantile(0.95, df) * error if df else None
     low, high = (None, None) if half is None else (mean - half, mean + half)
-    return Drift(_state(mean, low, high, threshold), len(curves), points, mean, low, high, threshold)
+    return Drift(_state(mean, low, high, threshold), mean, low, high)
 
 
 def validations_at_the_end(every: int, last: int) -> int:
@@ -102,11 +100,7 @@ def _tail(steps: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floa
 
 
 def _line(steps: Floats, values: Floats) -> tuple[float, float]:
-    """Rise of the least-squares line from the first step to the last, and its standard error (0 for two points)."""
-    centred = steps - steps.mean()
-    spread = float((centred**2).sum())
-    slope = float(centred @ values) / spread
-    scatter = values - values.mean() - slope * centred
-    variance = float((scatter**2).sum()) / (steps.size - 2) if steps.size > 2 else 0.0
+    """Rise of the least-squares line from the first step to the last, and its standard error."""
+    slope, error = line(steps, values)
     length = float(steps[-1] - steps[0])
-    return slope * length, (variance / spread) ** 0.5 * length
+    return slope * length, error * length

@@ -12,6 +12,7 @@ from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.student import Floats
 
 POWER = 0.8
+"""Chance of a verdict for which seeds are planned."""
 
 MOST_SEEDS = 1000
 """Nobody trains more."""
@@ -26,8 +27,12 @@ def two_sided_power(effect: float, standard_error: float, df: float, alpha: floa
 
     t is noncentral with parameter effect / standard_error (Cohen 1988, section 2.4).
     """
+    from scipy.stats import nct
+
     _check(standard_error, alpha)
-    return _power(abs(effect) / standard_error, df, alpha)
+    shift, critical = abs(effect) / standard_error, student.quantile(1 - alpha / 2, df)
+    # The far tail is computed as the near tail of the reflected distribution: scipy's is NaN for large shifts.
+    return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
 
 
 def one_sided_power(margin: float, standard_error: float, df: float, alpha: float = 0.05) -> float:
@@ -53,46 +58,37 @@ def equivalence_power(margin: float, standard_error: float, df: float, alpha: fl
     return float((2 * norm.cdf(room / standard_error) - 1).mean())
 
 
-def _power(shift: float, df: float, alpha: float) -> float:
-    """Return the power of a two-sided t test for a true difference of `shift` standard errors."""
-    from scipy.stats import nct
-
-    critical = student.quantile(1 - alpha / 2, df)
-    # The far tail is computed as the near tail of the reflected distribution: scipy's is NaN for large shifts.
-    return float(nct.sf(critical, df, shift) + nct.sf(critical, df, -shift))
-
-
-def detectable_difference(standard_error: float, df: float, power: float = POWER, alpha: float = 0.05) -> float:
-    """The smallest true difference that a two-sided t test finds with this power, in the units of `standard_error`.
+def detectable_difference(standard_error: float, df: float, alpha: float = 0.05) -> float:
+    """The smallest true difference that a two-sided t test finds with POWER, in the units of `standard_error`.
 
     It is meant for the noise of earlier or pilot runs. From the noise of the very study it is a description of its
     precision, as its interval is, and no evidence for or against the null.
     """
-    _check(standard_error, alpha, power)
-    return standard_error * _detectable(df, power, alpha)
+    _check(standard_error, alpha)
+    return standard_error * _detectable(df, alpha)
 
 
 @cache
-def _detectable(df: float, power: float, alpha: float) -> float:
+def _detectable(df: float, alpha: float) -> float:
     """In standard errors; remembered, since the arms of a study mostly have equally many seeds."""
-    return _least(lambda shift: _power(shift, df, alpha), power)
+    return _least(lambda shift: two_sided_power(shift, 1.0, df, alpha))
 
 
-def _least(chance: Callable[[float], float], power: float) -> float:
-    """Return the shift, in standard errors, at which a chance that grows with it has this power."""
+def _least(chance: Callable[[float], float]) -> float:
+    """Return the shift, in standard errors, at which a chance that grows with it is POWER."""
     from scipy.optimize import brentq
 
     high = 1.0
-    while chance(high) < power:
+    while chance(high) < POWER:
         high *= 2
-    return float(brentq(lambda shift: chance(shift) - power, 0.0, high, xtol=1e-9))
+    return float(brentq(lambda shift: chance(shift) - POWER, 0.0, high, xtol=1e-9))
 
 
-def _check(sd: float, alpha: float, power: float = POWER) -> None:
+def _check(sd: float, alpha: float) -> None:
     if not sd > 0:
         raise ValueError(f"sd must be above 0, got {sd=}.")
-    if not 0 < alpha < power < 1:
-        raise ValueError(f"0 < alpha < power < 1, got {alpha=}, {power=}.")
+    if not 0 < alpha < POWER:
+        raise ValueError(f"alpha lies between 0 and the power of {POWER}, got {alpha=}.")
 
 
 POWERS = {
@@ -137,12 +133,12 @@ class Layout:
             return POWERS[expect](margin, error, seeds - 1, alpha)
         return self._power(expect, margin / error, seeds, alpha)
 
-    def detectable(self, sd: float, seeds: int, alpha: float = 0.05, power: float = POWER) -> float:
-        """Return the smallest true difference that is found with this power, in the units of `sd`."""
+    def detectable(self, sd: float, seeds: int, alpha: float = 0.05) -> float:
+        """Return the smallest true difference that is found with POWER, in the units of `sd`."""
         error = self.error(sd, seeds)
         if self.others is None:
-            return detectable_difference(error, seeds - 1, power, alpha)
-        return error * _least(lambda shift: self._power("greater", shift, seeds, alpha), power)
+            return detectable_difference(error, seeds - 1, alpha)
+        return error * _least(lambda shift: self._power("greater", shift, seeds, alpha))
 
     def error(self, sd: float, seeds: int) -> float:
         """Return the true standard error of what is estimated."""
@@ -213,10 +209,8 @@ def _draws(dimensions: int) -> Floats:
     return np.asarray(qmc.Sobol(dimensions, seed=np.random.default_rng(SEED)).random(DRAWS))
 
 
-def seeds_for(
-    expect: str, margin: float, sd: float, layout: Layout, alpha: float = 0.05, power: float = POWER
-) -> int | None:
-    """Return the fewest seeds with which a claim is decided with this power; None beyond MOST_SEEDS.
+def seeds_for(expect: str, margin: float, sd: float, layout: Layout, alpha: float = 0.05) -> int | None:
+    """Return the fewest seeds with which a claim is decided with POWER; None beyond MOST_SEEDS.
 
     Never fewer than may be tested. `expect`: a key of POWERS; `margin` > 0, in the units of `sd`.
     """
@@ -224,7 +218,7 @@ def seeds_for(
         raise ValueError(f"margin and sd are above 0, got {margin=}, {sd=}.")
 
     def is_enough(seeds: int) -> bool:
-        return layout.power(expect, margin, sd, seeds, alpha) >= power
+        return layout.power(expect, margin, sd, seeds, alpha) >= POWER
 
     low, high = MINIMUM_SEEDS - 1, MINIMUM_SEEDS
     while not is_enough(high):
