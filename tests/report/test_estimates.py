@@ -162,7 +162,7 @@ def test_a_run_that_nearly_failed_is_named(selection):
     _, lower, higher, _ = selection.arms
     arms, lines = judged_with(selection, USUAL, [31.0, 30.5, 30.8, 30.9, 5.0], HIGHER)
     found = nearly_failed(replace(selection, arms=arms), BLEU)
-    assert {name: [run.seed for run in runs] for name, runs in found.items()} == {lower.name: [5]}
+    assert {name: run.seed for name, run in found.items()} == {lower.name: 5}
     assert lines[lower.name].near_failures == [f"seed 5 of {lower.name}"]
     assert f"Nearly failed: seed 5 of {lower.name}." in lines[lower.name].words
     assert lines[higher.name].near_failures == []

@@ -233,9 +233,8 @@ class _Reading:
         return [
             f"seed {run.seed} of {name}"
             for name in claim.weights
-            for row, runs in self._near_failures(claim, measure).items()
+            for row, run in self._near_failures(claim, measure).items()
             if name in names_of(row)
-            for run in runs
             if baseline is None or name == claim.baseline or not beats(run, baseline, measure)
         ]
 

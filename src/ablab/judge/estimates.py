@@ -58,8 +58,8 @@ class Estimates:
 LEVEL = 0.95
 """Of intervals by which no claim is judged."""
 
-NearFailures = Mapping[str, Sequence[ArmRun]]
-"""Finished runs that nearly failed, by arm; arms without one are left out."""
+NearFailures = Mapping[str, ArmRun]
+"""The finished run that nearly failed, by arm; arms without one are left out."""
 
 
 def estimates(selection: SelectedArms, claim: Settled, measure: Measure) -> Evidence | Estimates:
@@ -146,15 +146,20 @@ def level_of(selection: SelectedArms, arm: ArmRuns) -> str | None:
 
 
 def nearly_failed(selection: SelectedArms, measure: Measure) -> NearFailures:
-    """Return the finished runs that nearly failed by this measure, beside the scatter of arms on their scale.
+    """Return the finished run of each arm that nearly failed by this measure, beside the scatter of arms on its scale.
 
     Those of other levels of `within`, such as languages, scatter in their own ways.
     """
     levels: dict[str | None, list[ArmRuns]] = {}
     for arm in selection.rows:
         levels.setdefault(level_of(selection, arm), []).append(arm)
-    groups = [group for arms in levels.values() for group in by_scale(arms, measure)]
-    return {name: runs for group in groups for name, runs in _nearly_failed(group, measure).items()}
+    found: dict[str, ArmRun] = {}
+    for group in (group for arms in levels.values() for group in by_scale(arms, measure)):
+        scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in group}
+        values = {arm.name: np.array(_values(arm, measure)) for arm in group}
+        worst = near_failures(values, higher_is_better=measure.higher_is_better)
+        found |= {name: scored[name][place] for name, place in worst.items()}
+    return found
 
 
 def beats(run: ArmRun, arm: ArmRuns, measure: Measure) -> bool:
@@ -162,13 +167,6 @@ def beats(run: ArmRun, arm: ArmRuns, measure: Measure) -> bool:
     sign = 1.0 if measure.higher_is_better else -1.0
     value, theirs = measure.value(run), _values(arm, measure)
     return value is not None and all(sign * value > sign * other for other in theirs)
-
-
-def _nearly_failed(arms: Sequence[ArmRuns], measure: Measure) -> NearFailures:
-    scored = {arm.name: [run for run in arm.finished if measure.value(run) is not None] for arm in arms}
-    values = {arm.name: np.array(_values(arm, measure)) for arm in arms}
-    found = near_failures(values, higher_is_better=measure.higher_is_better)
-    return {name: [scored[name][index] for index in indices] for name, indices in found.items()}
 
 
 def _values(arm: ArmRuns, measure: Measure) -> list[float]:

@@ -158,7 +158,7 @@ FAR = 6.0
 """Distance from its arm, in standard deviations, from which a run nearly failed."""
 
 
-def near_failures(arms: Mapping[str, npt.ArrayLike], *, higher_is_better: bool) -> dict[str, list[int]]:
+def near_failures(arms: Mapping[str, npt.ArrayLike], *, higher_is_better: bool) -> dict[str, int]:
     """Return the index of the run that nearly failed, by arm; arms without one are left out.
 
     arms: [seeds] each, three or more. The worst run of an arm nearly failed if it is worse than the next by more than
@@ -174,5 +174,5 @@ def near_failures(arms: Mapping[str, npt.ArrayLike], *, higher_is_better: bool) 
         rest = np.delete(values, worst)
         short = float(np.abs(rest - values[worst]).min())
         if short > FAR * usual and short > FAR * float(rest.std(ddof=1)):
-            found[name] = [worst]
+            found[name] = worst
     return found
