@@ -54,7 +54,7 @@ def _job(
 
 
 def _differ(usual: Verdict, tuned: Verdict, is_shown: bool) -> bool:
-    return together(usual, tuned, is_shown) not in (None, SAME, UNDECIDED)
+    return together(usual.outcome, tuned.outcome, is_shown) not in (None, SAME, UNDECIDED)
 
 
 def _are_apart(one: Verdict, other: Verdict) -> bool:

@@ -15,7 +15,6 @@ from ablab.report.tables import _best_of_half
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.paired import of_differences
-from ablab.statistics.verdict import Verdict
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.study import names_of
@@ -99,8 +98,8 @@ def test_a_verdict_is_said_to_stand_or_fall_with_tuning(errors, expected, tmp_pa
     ],
 )
 def test_verdicts_that_differ_are_said_to_only_where_the_differences_do(usual, tuned, expected):
-    assert together(Verdict(usual), Verdict(tuned), is_shown=True) == expected
-    assert together(Verdict(usual), Verdict(tuned), is_shown=False) == "open"
+    assert together(usual, tuned, is_shown=True) == expected
+    assert together(usual, tuned, is_shown=False) == "open"
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
@@ -116,7 +115,7 @@ def test_verdicts_that_differ_are_said_to_only_where_the_differences_do(usual, t
     ],
 )
 def test_of_verdicts_that_are_the_same_or_open_no_more_is_said(usual, tuned, expected, is_shown):
-    assert together(Verdict(usual), Verdict(tuned), is_shown) == expected
+    assert together(usual, tuned, is_shown) == expected
 
 
 def test_a_claim_of_tuned_arms_alone_has_no_other_verdict_to_stand_by(tmp_path):

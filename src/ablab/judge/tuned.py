@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.multiple import holm
 from ablab.statistics.paired import Paired, of_differences
 from ablab.statistics.tuning_curve import MOST, best_of, expected_best
+from ablab.statistics.verdict import Outcome
 from ablab.study.claims import Settled
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, Tuned, at_an_edge, number_of
@@ -178,7 +178,7 @@ def with_tuning(selection: SelectedArms, lines: Sequence[ClaimLine]) -> list[Cla
     both = [(pair[False], pair[True]) for number, pair in enumerate(pairs) if len(pair) == 2 and pair[True] == number]
     shown = dict(zip(both, are_shown([_change(selection, lines, *one) for one in both]), strict=True))
     return [
-        line.model_copy(update={"tuning": together(lines[pair[False]], lines[pair[True]], is_shown)})
+        line.model_copy(update={"tuning": together(lines[pair[False]].outcome, lines[pair[True]].outcome, is_shown)})
         if (is_shown := shown.get((pair.get(False, -1), pair.get(True, -1)))) is not None
         else line
         for line, pair in zip(lines, pairs, strict=True)
@@ -241,28 +241,21 @@ def _weighted(selection: SelectedArms, tuned: Settled, usual: Settled) -> tuple[
     return [arms[name] for name in kept], [weights[name] for name in kept]
 
 
-class OneVerdict(Protocol):
-    """What is read of a verdict: its outcome."""
-
-    @property
-    def outcome(self) -> str: ...
-
-
-def together(usual: OneVerdict, tuned: OneVerdict, is_shown: bool) -> str | None:
-    """Return how the verdicts at the usual settings and with tuned ones go together; None where neither says anything.
+def together(usual: Outcome, tuned: Outcome, is_shown: bool) -> str | None:
+    """Return how the outcomes at the usual settings and with tuned ones go together; None where neither says anything.
 
     is_shown: that their differences differ. That one claim is supported and the other inconclusive does not show it
     (Gelman and Stern 2006). Two equal verdicts do not show that the differences are equal either.
     """
     pair = (usual, tuned)
-    if any(one.outcome in NOT_YET for one in pair) or all(one.outcome in OPEN for one in pair):
+    if any(one in NOT_YET for one in pair) or all(one in OPEN for one in pair):
         return None
-    one, other = (each.outcome in POSITIVE for each in pair)
-    if usual.outcome == tuned.outcome or (one and other):
+    one, other = (each in POSITIVE for each in pair)
+    if usual == tuned or (one and other):
         return SAME
     if not is_shown:
         return UNDECIDED
-    if {usual.outcome, tuned.outcome} == {"supported", "refuted"}:
+    if {usual, tuned} == {"supported", "refuted"}:
         return "reversed"
     if one != other:
         return "only when untuned" if one else "only when tuned"
