@@ -5,7 +5,7 @@ costs of arms that ran at other times than the baseline say nothing of these arm
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -62,20 +62,16 @@ def _began(run: ArmRun) -> float:
 
 def _tested(arm: ArmRuns, measure: Measure, places: Mapping[Path, float]) -> Trend | None:
     """Return the trend of an arm's scores, of costs that of their logarithms; None where there is nothing to test."""
-    known = [(places[run.folder.path], value) for run, value in _values(arm, measure) if run.folder.path in places]
-    values = [value for _, value in known]
+    there = [run for run in arm.finished if run.folder.path in places and measure.value(run) is not None]
+    values = measure.values(there)
     if measure.of_machine:
         if not all(value > 0 for value in values):
             return None
         values = list(map(math.log, values))
     try:
-        return trend([place for place, _ in known], values, max(places.values(), default=0.0))
+        return trend([places[run.folder.path] for run in there], values, max(places.values(), default=0.0))
     except NotTestable:
         return None
-
-
-def _values(arm: ArmRuns, measure: Measure) -> Iterator[tuple[ArmRun, float]]:
-    yield from ((run, value) for run in arm.finished if (value := measure.value(run)) is not None)
 
 
 def _line(arm: ArmRuns, measure: Measure, found: Trend, tests: int) -> DriftLine:

@@ -27,10 +27,6 @@ class Pairs:
     arm: Sequence[ArmRun]
     baseline: Sequence[ArmRun]
 
-    def values(self, measure: Measure) -> tuple[list[float], list[float]]:
-        """Return the values of arm and baseline. Raises NotTestable where a run has none."""
-        return measure.values(self.arm), measure.values(self.baseline)
-
 
 def pairs(arm: ArmRuns, baseline: ArmRuns) -> Pairs:
     """Pair the runs of the seeds that have finished in both arms."""
@@ -75,7 +71,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
         found = pairs(arm, baseline)
         if not found.arm:
             raise NotTestable("no seed has finished in both arms")
-        ours, theirs = found.values(measure)
+        ours, theirs = measure.values(found.arm), measure.values(found.baseline)
         if measure.of_machine:
             _check_alike(measure, arm, baseline)
             _check_machine(measure, {arm.name: ours, baseline.name: theirs})

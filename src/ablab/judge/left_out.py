@@ -46,7 +46,11 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     chosen = f"{selection.chosen_by} leaves them out, so the figures are exploratory"
     said = "they are no part of the study" if _fixed(selection) else chosen
-    yield "; ".join([runs, said, *_differences(selection, others)])
+
+    def whole(row: ArmRuns) -> ArmRuns:
+        return _with(row, [one for one in others if one.row is row])
+
+    yield "; ".join([runs, said, *_compared(selection, whole, _is_more)])
 
 
 def added_seeds(selection: SelectedArms) -> Iterator[str]:
@@ -102,12 +106,6 @@ def _gone(outputs: Path, rows: Mapping[str, ArmRuns], ended: AbstractSet[str]) -
         ids = {run_id({**recipe, "seed": seed}): seed for seed in range(SEEDS_TRIED)}
         found |= {run: ids[run] for run in lost & set(ids)}
     return found
-
-
-def _differences(selection: SelectedArms, others: Sequence[_Other]) -> Iterator[str]:
-    """Yield the differences over the runs of the selection and the others together, where these add to them."""
-    if others:
-        yield from _compared(selection, lambda row: _with(row, [one for one in others if one.row is row]), _is_more)
 
 
 def _is_more(before: Sequence[ArmRuns], after: Sequence[ArmRuns]) -> bool:

@@ -125,12 +125,7 @@ def _run(row: ListedRun, registered: Registered, outputs: Path) -> ArmRun:
     folder = RunFolder(outputs / "runs" / row.run_id)
     evaluation, _, curve = (registered.way(row.arm) or "").partition(" ")
     try:
-        record = folder.record()
-        if record is None:
-            return _missing(folder.path, row.seed)
-        found = ArmRun.read(folder, evaluation, curve)
-        assert found is not None
-        return found
+        return ArmRun.read(folder, evaluation, curve) or _missing(folder.path, row.seed)
     except UserError as error:
         return ArmRun.damaged(folder, row.seed, {}, str(error))
 

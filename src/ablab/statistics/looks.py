@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -73,16 +73,10 @@ class Looks:
     @cached_property
     def _logs(self) -> tuple[Floats, Floats]:
         table = _table()
-        alphas, thresholds = table["alphas"], table["thresholds"][str(self.first)][str(self.last)]
-        return np.log(np.asarray(alphas)), np.log(np.asarray(thresholds))
-
-
-class _Table(TypedDict):
-    alphas: list[float]
-    thresholds: dict[str, dict[str, list[float]]]
+        return np.log(table["alphas"]), np.log(table["thresholds"][str(self.first)][str(self.last)])
 
 
 @cache
-def _table() -> _Table:
-    content: _Table = json.loads(TABLE.read_text(encoding="utf-8"))
-    return content
+def _table() -> Any:
+    """Return `alphas`, and under the numbers of seeds at the first and the last look the `thresholds` of each."""
+    return json.loads(TABLE.read_text(encoding="utf-8"))

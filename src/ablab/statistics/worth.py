@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import Moderated, moderated_contrast
+from ablab.statistics.moderated import moderated_contrast
 from ablab.statistics.paired import of_differences
 
 SHORTEST, LONGEST = 0.5, 2.0
@@ -89,7 +89,7 @@ def worth(
             found = moderated_contrast(arms, contrast(math.exp(log_factor)), lent)
         except NotTestable:
             return 1.0 if log_factor else -1.0
-        return _bound(found, level) - abs(found.difference)
+        return student.quantile((1 + level) / 2, found.df) * found.standard_error - abs(found.difference)
 
     inside = _component(accepted, side, None if saturated else estimate)
     if saturated:
@@ -109,10 +109,6 @@ def _doublings(gain: float, near: float, far: float) -> float | None:
     if inside >= 0 and (below := slope + math.sqrt(inside)) > 0 and (found := 2 * gain / below) <= 1:
         return found
     return gain / near if near > 0 else None
-
-
-def _bound(found: Moderated, level: float) -> float:
-    return student.quantile((1 + level) / 2, found.df) * found.standard_error
 
 
 def _component(accepted: Callable[[float], float], side: float, estimate: float | None) -> tuple[float, float]:
