@@ -16,7 +16,7 @@ from ablab.judge.document import SetLine
 from ablab.judge.estimates import LEVEL
 from ablab.judge.evidence import EVEN, convergence, off_scale
 from ablab.judge.lines import ArmLine, RunLine, Span
-from ablab.judge.metrics import Measure, Progress
+from ablab.judge.metrics import Measure
 from ablab.judge.origins import codes_of, odd, unlike, versions_of, versions_of_unnamed
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
@@ -38,7 +38,8 @@ def _within(interval: Interval, bounds: tuple[float, float] | None) -> Span:
 def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
     """Return everything the report shows of one arm. Run folders are given relative to `place`."""
     baseline, measure, beside = selection.baseline_of(arm), selection.measure, selection.beside
-    bounds = None if selection.origin is not None else selection.task.bounds.get(selection.metric)
+    task = selection.task
+    bounds = None if selection.origin is not None else task.bounds.get(selection.metric)
     values = [value for run in arm.finished if (value := measure.value(run)) is not None]
     # An arm with diverged runs shows their share, not a mean of the survivors.
     averaged = np.array([] if arm.diverged else values)
@@ -65,7 +66,7 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         train_seconds=median([cost.train_seconds for cost in costs]),
         tokens_per_second=median([cost.tokens_per_second for cost in costs]) or None,
         decoding_speed=median([run.evaluation.sentences_per_second for run in arm.finished if run.evaluation]) or None,
-        convergence=_convergence(arm, measure.progress or selection.usual_progress),
+        convergence=_convergence(arm, measure.progress or task.converging(task.scores[task.primary])),
         differs=differing(*(dict(one.runs[0].recipe) if one.runs else {} for one in (baseline, arm))),
         notes=_arm_notes(selection, arm, baseline),
         runs=[_run(selection, run, place) for run in arm.runs],
@@ -99,7 +100,7 @@ def _run(selection: SelectedArms, run: ArmRun, place: Path) -> RunLine:
     )
 
 
-def _convergence(arm: ArmRuns, progress: Progress | None) -> str:
+def _convergence(arm: ArmRuns, progress: Score | None) -> str:
     if progress is None:
         return "not asked"
     if not arm.finished:

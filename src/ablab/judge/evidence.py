@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ablab.judge.failures import any_diverged, are_ranked, failures, ranked, scores_matter
-from ablab.judge.metrics import Measure, Progress
+from ablab.judge.metrics import Measure
 from ablab.judge.origins import unlike
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.convergence import Drift, drift
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import without_rounding
 from ablab.statistics.verdict import Failures
-from ablab.tasks.score import Scale
+from ablab.tasks.score import Scale, Score
 from ablab.text import number
 
 Evidence = Sequence[float] | Failures | NotTestable
@@ -47,7 +47,7 @@ def evidence(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float | 
             for one in (arm, baseline):
                 _check_whole(one)
                 if margin is not None:
-                    is_of_progress = margin and measure.unit == progress.score.unit
+                    is_of_progress = margin and measure.unit == progress.unit
                     _check_converged(one, progress, margin if is_of_progress else progress.enough)
         except NotTestable as reason:
             return reason
@@ -80,7 +80,7 @@ def observed(arm: ArmRuns, baseline: ArmRuns, measure: Measure, margin: float = 
     return list(without_rounding(np.subtract(ours, theirs), [ours, theirs]))
 
 
-def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
+def convergence(arm: ArmRuns, progress: Score, threshold: float) -> Drift:
     """Test whether validation was still improving at the end. Raises NotTestable where that cannot be decided."""
     found = arm.once(("drift", progress.key, threshold), lambda: _drift(arm, progress, threshold))
     if isinstance(found, NotTestable):
@@ -88,7 +88,7 @@ def convergence(arm: ArmRuns, progress: Progress, threshold: float) -> Drift:
     return found
 
 
-def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift | NotTestable:
+def _drift(arm: ArmRuns, progress: Score, threshold: float) -> Drift | NotTestable:
     curves = []
     for run in arm.finished:
         if run.record is None or not all(progress.key in validation for validation in run.record.validations):
@@ -96,7 +96,7 @@ def _drift(arm: ArmRuns, progress: Progress, threshold: float) -> Drift | NotTes
         steps = [validation["step"] for validation in run.record.validations]
         curves.append((steps, [validation[progress.key] for validation in run.record.validations]))
     try:
-        return drift(curves, threshold=threshold, higher_is_better=progress.score.higher_is_better)
+        return drift(curves, threshold=threshold, higher_is_better=progress.higher_is_better)
     except NotTestable as reason:
         return reason
 
@@ -116,10 +116,10 @@ def _check_whole(arm: ArmRuns) -> None:
         raise NotTestable(f"{arm.name} has no finished run")
 
 
-def _check_converged(arm: ArmRuns, progress: Progress, threshold: float) -> None:
+def _check_converged(arm: ArmRuns, progress: Score, threshold: float) -> None:
     state = convergence(arm, progress, threshold)
     if state.state == "moving":
-        gained = f"{progress.score.title} got better by {number(state.improvement, progress.score.digits)}"
+        gained = f"{progress.title} got better by {number(state.improvement, progress.digits)}"
         raise NotTestable(f"{arm.name} is under-trained: {gained} in the last fifth of training")
 
 

@@ -18,19 +18,6 @@ from ablab.text import have
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A validation curve that shows whether training has converged. `key`: its name in a record's validations.
-
-    `score`: of the selected weights on the same curve. `enough`: the largest gain over the last fifth of training that
-    still counts as converged, where a claim states no margin.
-    """
-
-    key: str
-    score: Score
-    enough: float
-
-
-@dataclass(frozen=True)
 class Items:
     """The parts of a test set that a score is made of, such as sentences.
 
@@ -45,18 +32,18 @@ class Items:
 class Measure:
     """A quantity by which arms are compared. `value`: of one finished run, None where it has none.
 
-    `digits`: after the decimal point. `progress`: the curve that must have converged before two arms are compared; None
-    where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine. `of_test`:
-    read of the test set. `chosen_by`: what it chose of a run, in words, where it chose the very weights that it scores.
-    `items`: those it can be computed from again, on resamples of them. `scale`: what arms must share for their values
-    to be in one measure.
+    `digits`: after the decimal point. `progress`: the validation score that must have converged before two arms are
+    compared; None where neither convergence nor a time limit matters. `of_machine`: depends on the load of the machine.
+    `of_test`: read of the test set. `chosen_by`: what it chose of a run, in words, where it chose the very weights that
+    it scores. `items`: those it can be computed from again, on resamples of them. `scale`: what arms must share for
+    their values to be in one measure.
     """
 
     title: str
     unit: str
     digits: int
     higher_is_better: bool
-    progress: Progress | None
+    progress: Score | None
     value: Callable[[ArmRun], float | None]
     of_machine: bool = False
     of_test: bool = True
@@ -86,12 +73,6 @@ def _items(score: Score) -> Items | None:
     return Items(read, of_sums)
 
 
-def progress_of(task: Task, score: Score) -> Progress | None:
-    """Return the validation curve that must have converged before arms are compared by a score; None: none."""
-    validated = task.converging(score)
-    return None if validated is None else Progress(validated.key, validated, validated.enough)
-
-
 def _measure(task: Task, name: str, score: Score) -> Measure:
     def value(run: ArmRun) -> float | None:
         return None if run.record is None else score.value(run.record, run.evaluation)
@@ -102,7 +83,7 @@ def _measure(task: Task, name: str, score: Score) -> Measure:
         score.unit,
         score.digits,
         score.higher_is_better,
-        None if is_cost else progress_of(task, score),
+        None if is_cost else task.converging(score),
         value,
         of_machine=is_cost,
         of_test=score.place in ("test", "evaluating"),
@@ -134,7 +115,7 @@ def _own(task: Task, metric: OwnMetric) -> Measure:
             known[key] = metric.value(run.folder, run.evaluation)
         return known[key]
 
-    progress = progress_of(task, task.scores[task.primary])
+    progress = task.converging(task.scores[task.primary])
     return Measure(metric.title, metric.unit, metric.digits, metric.better == "higher", progress, value)
 
 
@@ -150,5 +131,5 @@ def measure_of_curve(task: Task, of: OfCurve) -> Measure:
     def value(run: ArmRun) -> float | None:
         return of.value(run.head_curve if of.of_heads else run.curve)
 
-    progress = progress_of(task, task.scores[task.primary])
+    progress = task.converging(task.scores[task.primary])
     return Measure(of.title, of.unit, of.digits, of.higher_is_better, progress, value)

@@ -9,7 +9,7 @@ from pathlib import Path
 from ablab.files import folder_name
 from ablab.judge.ends import GivenUp
 from ablab.judge.failures import SHARE
-from ablab.judge.metrics import Measure, Progress, measure_of_curve, progress_of, unknown_measure
+from ablab.judge.metrics import Measure, measure_of_curve, unknown_measure
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.looks import Looks
@@ -136,11 +136,6 @@ class SelectedArms:
     def loss(self) -> Measure | None:
         """The validation loss; None where nothing is known of validation."""
         return self.measures.get(self.task.loss)
-
-    @property
-    def usual_progress(self) -> Progress | None:
-        """The curve that must have converged before whole models are compared; None: none."""
-        return progress_of(self.task, self.task.scores[self.task.primary])
 
     def arm(self, name: str) -> ArmRuns | None:
         """Return the arm that has this name, alone or among others, or None."""

@@ -9,12 +9,13 @@ from ablab.judge.contrasts import shared_scores
 from ablab.judge.document import WorthLine
 from ablab.judge.estimates import LEVEL, borrowed, by_both
 from ablab.judge.evidence import are_comparable, observed, pairs
-from ablab.judge.metrics import Measure, Progress
+from ablab.judge.metrics import Measure
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.statistics.worth import LONGEST, SHORTEST, Worth, as_good_from, worth
+from ablab.tasks.score import Score
 
 
 def worth_lines(selection: SelectedArms) -> list[WorthLine]:
@@ -107,16 +108,13 @@ def _is_better(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> bool
 
 
 @cache
-def _at_the_end(measure: Measure, progress: Progress) -> Measure:
+def _at_the_end(measure: Measure, progress: Score) -> Measure:
     """Return the last value of a curve as a measure; one for all arms, which keep their values of each measure."""
     return replace(measure, value=lambda run: next(reversed(_curve(run, progress).values()), None))
 
 
-def _curve(run: ArmRun, progress: Progress) -> dict[float, float]:
+def _curve(run: ArmRun, progress: Score) -> dict[float, float]:
     """Return the values of validations, of which the higher is the better, by their steps in order."""
     points = [] if run.record is None else run.record.validations
-    return {point["step"]: _sign(progress) * point[progress.key] for point in points if progress.key in point}
-
-
-def _sign(progress: Progress) -> float:
-    return 1.0 if progress.score.higher_is_better else -1.0
+    sign = 1.0 if progress.higher_is_better else -1.0
+    return {point["step"]: sign * point[progress.key] for point in points if progress.key in point}
