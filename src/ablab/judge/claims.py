@@ -10,7 +10,7 @@ from ablab.judge.contrasts import arms_of, evidence_of
 from ablab.judge.ends import given_up_words
 from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, conditions, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
-from ablab.judge.failures import RANK, SHARE, compared, failures
+from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.families import claim_key
 from ablab.judge.lines import ClaimLine, FollowedLine, LookLine, SeedDifference, Sign, Span, UnionLine
 from ablab.judge.metrics import Measure
@@ -147,10 +147,6 @@ def _by_family(
     return [judged[number] for number in range(len(claims))]
 
 
-def _are_uneven(compare: Sequence[tuple[ArmRuns, ArmRuns]]) -> bool:
-    return any(len(arm.runs) != len(baseline.runs) for arm, baseline in compare)
-
-
 class _Reading:
     """What the runs of a selection show of its claims."""
 
@@ -195,7 +191,7 @@ class _Reading:
             outcome=verdict.outcome,
             words="",  # and what is claimed: the report says both
             n=verdict.n or len(_shared_seeds(selection, claim)),
-            uneven=not isinstance(found, NotTestable) and shown in (SHARE, RANK) and _are_uneven(compare),
+            uneven=isinstance(found, Failures) and any(len(arm.runs) != len(other.runs) for arm, other in compare),
             difference=verdict.difference,
             interval=Span.of(interval) if interval else None,
             simultaneous=Span.of(verdict.simultaneous) if verdict.simultaneous else None,

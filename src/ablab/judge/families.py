@@ -1,6 +1,6 @@
 """Studies that were registered on the same runs: each has its own 5 %, and a reader must know of all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,8 +93,3 @@ def _runs_of(outputs: Path, registered: Registered, arm: str, ids: dict[tuple[st
             run = ArmRun.read(folder, evaluation, curve)
             if run is not None and run.record is not None and run.record.condition_id == registered.conditions[arm]:
                 yield run
-
-
-def names(registrations: Sequence[SelectedArms]) -> list[str]:
-    """Return the names of the studies, each once."""
-    return list(dict.fromkeys(one.name for one in registrations))

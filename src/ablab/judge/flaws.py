@@ -11,7 +11,7 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json
-from ablab.judge.families import names, registered_before, sharing
+from ablab.judge.families import registered_before, sharing
 from ablab.judge.left_out import added_seeds, left_out
 from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
@@ -55,7 +55,7 @@ def checked(selection: SelectedArms) -> SelectedArms:
     notes = [
         *selection.notes,
         *added_seeds(selection),
-        *_shared(selection, chain, names(others)),
+        *_shared(selection, chain, list(dict.fromkeys(one.name for one in others))),
         *left_out(selection, chain),
     ]
     return replace(selection, flaws=flaws, notes=notes, sharing=others, stamp=chain.stamp, lost_stamps=lost)

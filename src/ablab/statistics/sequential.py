@@ -21,6 +21,7 @@ from ablab.statistics.student import Floats
 from ablab.statistics.verdict import (
     ONE_SIDED,
     Case,
+    Evidence,
     Expectation,
     Failures,
     Verdict,
@@ -79,10 +80,6 @@ class Boundary:
 
     def _critical(self, alpha: float, n: int) -> float:
         return student.quantile(1 - self.looks.level(alpha, n), n - 1)
-
-
-Evidence = Floats | Sequence[float] | Moderated | Failures | NotTestable
-"""As that of a case."""
 
 
 @dataclass(frozen=True)

@@ -39,17 +39,22 @@ class Failures:
     higher_is_better: bool
 
 
+Evidence = Floats | Sequence[float] | Moderated | Failures | NotTestable
+"""A moderated comparison, or differences paired by seed, which are judged by the paired t test, or where runs diverged
+shares of failures or ranks.
+"""
+
+
 @dataclass(frozen=True)
 class Case:
     """A claim and its evidence: arm less baseline in the metric's units, or the reason why there is none.
 
-    Evidence is a moderated comparison, or differences paired by seed, which are judged by the paired t test, or where
-    runs diverged shares of failures or ranks. `margin` >= 0: the smallest difference that matters; 0: none was stated.
+    `margin` >= 0: the smallest difference that matters; 0: none was stated.
     """
 
     expect: Expectation
     margin: float
-    evidence: Floats | Sequence[float] | Moderated | Failures | NotTestable
+    evidence: Evidence
 
 
 @dataclass(frozen=True)
