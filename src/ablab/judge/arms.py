@@ -20,7 +20,7 @@ from ablab.judge.metrics import Measure
 from ablab.judge.origins import codes_of, odd, unlike, versions_of, versions_of_unnamed
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
-from ablab.statistics.diverged import share
+from ablab.statistics.diverged import share_interval
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.paired import t_interval
 from ablab.store.records import EvaluatedSet, Evaluation
@@ -59,7 +59,7 @@ def arm_line(selection: SelectedArms, arm: ArmRuns, place: Path) -> ArmLine:
         minimum=float(averaged.min()) if averaged.size else None,
         maximum=float(averaged.max()) if averaged.size else None,
         scores={name: _mean_of(arm, other) for name, other in beside.items()},
-        failed_share=Span.of(share(len(arm.diverged), len(arm.runs)).interval) if arm.diverged else None,
+        failed_share=Span.of(share_interval(len(arm.diverged), len(arm.runs))) if arm.diverged else None,
         parameters=costs[0].parameters or None if costs else None,
         steps=mean([cost.steps for cost in costs]),
         tokens=mean([cost.tokens for cost in costs]) or None,

@@ -135,31 +135,15 @@ def _rank_sums(ranks: npt.NDArray[np.int64], size: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The share of an arm's runs that failed, with its interval."""
-
-    failed: int
-    runs: int
-    interval: Interval
-
-    @property
-    def value(self) -> float:
-        """The share, in [0, 1]."""
-        return self.failed / self.runs
-
-
-@dataclass(frozen=True)
 class Shares:
-    """The shares of both arms; `p`: two-sided, uncorrected."""
+    """The shares of failed runs. `runs`: of the smaller arm; `difference`: arm less baseline.
 
-    arm: Share
-    baseline: Share
+    `p`: two-sided, uncorrected.
+    """
+
+    runs: int
+    difference: float
     p: float
-
-    @property
-    def difference(self) -> float:
-        """Arm less baseline."""
-        return self.arm.value - self.baseline.value
 
     @property
     def better(self) -> float:
@@ -177,17 +161,12 @@ class Shares:
         return self.p if self.better > 0 else 1.0
 
     @property
-    def runs(self) -> int:
-        """Runs of the smaller arm."""
-        return min(self.arm.runs, self.baseline.runs)
-
-    @property
     def method(self) -> str:
         return "Boschloo's exact test"
 
 
-def share(failed: int, runs: int, level: float = 0.95) -> Share:
-    """Return the share with the exact interval of Clopper & Pearson (1934), whose coverage is never below its level.
+def share_interval(failed: int, runs: int, level: float = 0.95) -> Interval:
+    """Return the exact interval of a share by Clopper & Pearson (1934), whose coverage is never below its level.
 
     With 3 to 10 runs that matters more than its width: Wilson's interval covers 95 % on average over shares only.
     """
@@ -196,10 +175,10 @@ def share(failed: int, runs: int, level: float = 0.95) -> Share:
     if not 0 <= failed <= runs or runs < 1:
         raise ValueError(f"0 <= failed <= runs and runs >= 1, got {failed=}, {runs=}.")
     found = binomtest(failed, runs).proportion_ci(check_level(level), method="exact")
-    return Share(failed, runs, Interval(float(found.low), float(found.high), level, "Clopper-Pearson"))
+    return Interval(float(found.low), float(found.high), level, "Clopper-Pearson")
 
 
-def compare_shares(arm: tuple[int, int], baseline: tuple[int, int], level: float = 0.95) -> Shares:
+def compare_shares(arm: tuple[int, int], baseline: tuple[int, int]) -> Shares:
     """Exact unconditional test of Boschloo (1970): never less powerful than Fisher's, and as exact.
 
     arm, baseline: (failed, runs). With 3 seeds, all against none: p = 1/32, where Fisher's exact test says 1/10.
@@ -209,6 +188,6 @@ def compare_shares(arm: tuple[int, int], baseline: tuple[int, int], level: float
     """
     from scipy.stats import boschloo_exact
 
-    left, right = share(*arm, level), share(*baseline, level)
-    table = [[left.failed, right.failed], [left.runs - left.failed, right.runs - right.failed]]
-    return Shares(left, right, min(1.0, float(boschloo_exact(table).pvalue)))
+    (ours, runs), (theirs, others) = arm, baseline
+    p = float(boschloo_exact([[ours, theirs], [runs - ours, others - theirs]]).pvalue)
+    return Shares(min(runs, others), ours / runs - theirs / others, min(1.0, p))
