@@ -165,7 +165,7 @@ def _crossed(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Gene
 
 def _one_run_each(runs: Runs, arm: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> bool:
     ours, theirs = runs.statistics[arm], runs.statistics[other]
-    return Swaps(ours.shape[1], RESAMPLES, rng).judge(ours, theirs, corpus_bleu).p < LEVEL
+    return Swaps(ours.shape[1], RESAMPLES, rng).judge(ours, theirs, corpus_bleu) < LEVEL
 
 
 def _apart(runs: Runs, arm: np.ndarray, other: np.ndarray, _: np.random.Generator) -> bool:

@@ -28,11 +28,8 @@ def generator():
 def test_difference_is_that_of_the_corpus_scores():
     arm, baseline = simulated(generator(), 4, 300)
     expected = corpus_bleu(arm.sum(1)).mean() - corpus_bleu(baseline.sum(1)).mean()
-    for found in (
-        crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=50),
-        Swaps(arm.shape[1], 50, generator()).judge(arm, baseline, corpus_bleu),
-    ):
-        assert found.difference == pytest.approx(expected)
+    found = crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=50)
+    assert found.difference == pytest.approx(expected)
 
 
 def test_draws_are_shared_and_scored_side_by_side():
@@ -89,7 +86,7 @@ def test_swapping_the_arms_negates():
     one, other = (
         Swaps(a.shape[1], 300, generator()).judge(a, b, corpus_bleu) for a, b in ((arm, baseline), (baseline, arm))
     )
-    assert (one.difference, one.p) == pytest.approx((-other.difference, other.p))
+    assert one == pytest.approx(other)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
@@ -126,16 +123,14 @@ def test_a_planted_gap_is_found_and_equal_generators_give_equal_answers():
     one, other = (crossed_bootstrap(arm, baseline, generator(), corpus_bleu, resamples=500) for _ in range(2))
     assert one == other
     assert one.interval.low > 0
-    assert Swaps(arm.shape[1], 999, generator()).judge(arm, baseline, corpus_bleu).p == 1 / 1000
+    assert Swaps(arm.shape[1], 999, generator()).judge(arm, baseline, corpus_bleu) == 1 / 1000
 
 
 def test_randomisation_by_hand():
     """Two sentences, gaps of 3 and 1: of the swaps, |4|, |2|, |-2|, |-4| are equally likely, so p tends to 1/2."""
     arm = np.array([[[3.0, 1.0], [1.0, 1.0]]])
     baseline = np.array([[[0.0, 1.0], [0.0, 1.0]]])
-    result = Swaps(arm.shape[1], 4000, generator()).judge(arm, baseline, mean)
-    assert result.difference == 2.0
-    assert result.p == pytest.approx(0.5, abs=0.03)
+    assert Swaps(arm.shape[1], 4000, generator()).judge(arm, baseline, mean) == pytest.approx(0.5, abs=0.03)
 
 
 def test_the_unit_of_the_scores_changes_nothing():
@@ -143,7 +138,7 @@ def test_the_unit_of_the_scores_changes_nothing():
     arm, baseline = (np.stack([rng.normal(m, 1, (3, 300)), np.ones((3, 300))], axis=-1) for m in (0.1, 0.0))
     unit = np.array([1e-7, 1.0])
     one, other = (
-        Swaps(a.shape[1], 999, generator()).judge(a, b, mean).p
+        Swaps(a.shape[1], 999, generator()).judge(a, b, mean)
         for a, b in ((arm, baseline), (arm * unit, baseline * unit))
     )
     assert one == other < 1

@@ -59,7 +59,7 @@ class OnSentences:
         except NotTestable as reason:
             fields["crossed_refused"] = str(reason)
         try:
-            fields["randomisation_p"] = self._swaps.judge(arm, baseline, self._items.score).p
+            fields["randomisation_p"] = self._swaps.judge(arm, baseline, self._items.score)
         except NotTestable as reason:
             fields["randomisation_refused"] = str(reason)
         return fields

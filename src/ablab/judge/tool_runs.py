@@ -26,10 +26,6 @@ ABSENT = "none"
 """The level of a run that lacks a word which others have."""
 
 
-def _no_items(metric: str) -> Mapping[str, float]:
-    return {}
-
-
 @dataclass(frozen=True)
 class ToolRun:
     """A run as another tool keeps it.
@@ -44,7 +40,7 @@ class ToolRun:
     words: Mapping[str, str]
     metrics: Collection[str]
     points: Callable[[str], Points]
-    items: Callable[[str], Mapping[str, float]] = _no_items
+    items: Callable[[str], Mapping[str, float]] = lambda metric: {}
     lower: Mapping[str, bool] = field(default_factory=dict)
     state: str = "FINISHED"
     began: float | None = None
