@@ -21,7 +21,7 @@ from ablab.statistics.diverged import DIVERGED, FEWEST_RANKED, compare_ranks, co
 from ablab.statistics.moderated import Moderated
 from ablab.statistics.paired import MINIMUM_SEEDS
 from ablab.statistics.power import MOST_SEEDS, POWER, Layout, sd_range, seeds_for, seen
-from ablab.statistics.verdict import Verdict
+from ablab.statistics.verdict import ALPHA, Verdict
 from ablab.store.index import index_of
 from ablab.store.records import AnyEvaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
@@ -32,8 +32,6 @@ from ablab.study.tuning import TUNED
 from ablab.tasks.score import Recipe, Score, unlike
 from ablab.tasks.task import FAILURES
 from ablab.text import exactly, how_many
-
-ALPHA = 0.05
 
 BOUNDED = ("equal", "not_worse")
 """Expectations that a difference lies within the margin."""

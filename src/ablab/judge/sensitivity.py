@@ -10,7 +10,6 @@ from ablab.judge.document import MetricLine
 from ablab.judge.estimates import level_of
 from ablab.judge.evidence import are_comparable, by_scale, is_smoke, off_scale
 from ablab.judge.metrics import Measure
-from ablab.judge.prospects import ALPHA
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.anova import one_way
@@ -18,6 +17,7 @@ from ablab.statistics.conditions import steady
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.power import Layout, seeds_for
 from ablab.statistics.student import Floats
+from ablab.statistics.verdict import ALPHA
 
 
 def metric_lines(selection: SelectedArms) -> list[MetricLine]:

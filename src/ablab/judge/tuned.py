@@ -9,7 +9,6 @@ from ablab.judge.contrasts import arms_of, independent, shared_scores
 from ablab.judge.document import LineOf, Series, TuningLine
 from ablab.judge.estimates import borrowed, borrows
 from ablab.judge.lines import ClaimLine
-from ablab.judge.prospects import ALPHA
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
@@ -17,7 +16,7 @@ from ablab.statistics.moderated import Moderated, moderated_contrast
 from ablab.statistics.multiple import holm
 from ablab.statistics.paired import Paired, of_differences
 from ablab.statistics.tuning_curve import MOST, best_of, expected_best
-from ablab.statistics.verdict import Outcome
+from ablab.statistics.verdict import ALPHA, Outcome
 from ablab.study.claims import Settled
 from ablab.study.study import names_of
 from ablab.study.tuning import TUNED, Tuned, at_an_edge, number_of

@@ -19,6 +19,7 @@ from ablab.statistics.moderated import Moderated
 from ablab.statistics.paired import Paired, of_differences
 from ablab.statistics.student import Floats
 from ablab.statistics.verdict import (
+    ALPHA,
     ONE_SIDED,
     Case,
     Evidence,
@@ -127,19 +128,19 @@ class Followed:
         return None if self._found is None else bias(*self._found)
 
 
-def follow(cases: Sequence[Case], looks: Looks, alpha: float = 0.05) -> list[Followed]:
+def follow(cases: Sequence[Case], looks: Looks) -> list[Followed]:
     """Follow claims whose evidence is there, in the order in which seeds were added, as `follow_watched`."""
-    return follow_watched([Watched.of(case, looks) for case in cases], looks, alpha)
+    return follow_watched([Watched.of(case, looks) for case in cases], looks)
 
 
-def follow_watched(claims: Sequence[Watched], looks: Looks, alpha: float = 0.05) -> list[Followed]:
-    """Follow each claim through the looks that its seeds allow. The chance of any false verdict is at most alpha.
+def follow_watched(claims: Sequence[Watched], looks: Looks) -> list[Followed]:
+    """Follow each claim through the looks that its seeds allow. The chance of any false verdict is at most ALPHA.
 
     Evidence is differences paired by seed, or failures where runs diverged: shares and ranks are judged once, at the
     last look. A claim that cannot be tested keeps its share. A verdict stands whatever later seeds bring.
     Raises TypeError for a moderated comparison.
     """
-    share = alpha / max(1, len(claims))
+    share = ALPHA / max(1, len(claims))
     return [_follow(claim, Boundary(looks, share, claim.expect, claim.margin), len(claims)) for claim in claims]
 
 

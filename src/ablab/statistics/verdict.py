@@ -14,6 +14,9 @@ from ablab.statistics.multiple import family, simultaneous_level
 from ablab.statistics.paired import MINIMUM_SEEDS, Paired, of_differences, tost
 from ablab.statistics.student import Floats
 
+ALPHA = 0.05
+"""Chance of any false verdict over the claims of a study that share an error rate."""
+
 Expectation = Literal["greater", "less", "equal", "not_less", "not_greater"]
 """Not less: by less than the margin, if at all; one-sided."""
 
@@ -112,8 +115,8 @@ class Tests:
     sign: float = 0.0
 
 
-def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
-    """One for each case. The chance that any of them is false is at most alpha, over all of a study's claims.
+def verdicts(cases: Sequence[Case]) -> list[Verdict]:
+    """One for each case. The chance that any of them is false is at most ALPHA, over all of a study's claims.
 
     A *greater* claim is supported when its Holm interval lies above 0, refuted when below, equivalent when its interval
     at 1 - 2 local lies within the margin, else inconclusive; supported and equivalent at once: "real, but smaller than
@@ -135,7 +138,7 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
         [test.outside for test in tests],
         [test.inside for test in tests],
         [test.settled for test in tests],
-        alpha,
+        ALPHA,
     )
     results = []
     for i, (case, (evidence, test)) in enumerate(zip(cases, judged, strict=True)):
@@ -143,10 +146,10 @@ def verdicts(cases: Sequence[Case], alpha: float = 0.05) -> list[Verdict]:
             results.append(Verdict("not testable", reason=str(evidence), n=_seeds(case.evidence)))
             continue
         zero, outside, inside = (float(way[i]) for way in (corrected.zero, corrected.outside, corrected.inside))
-        different, small, large = zero <= alpha, outside <= alpha, inside <= alpha
+        different, small, large = zero <= ALPHA, outside <= ALPHA, inside <= ALPHA
         outcome = outcome_of(case.expect, test.sign, different, small, large)
         decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
-        described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases), alpha)
+        described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases))
         within = small or case.expect in ONE_SIDED
         measured = case.margin > 0 and not _are_shares(evidence)
         results.append(replace(described, small=small and measured, large=large and measured, within=within))
@@ -230,12 +233,7 @@ def _are_shares(evidence: object) -> bool:
 
 
 def _described(
-    outcome: Outcome,
-    evidence: Paired | Moderated | Failures,
-    corrected: float,
-    local: float,
-    claims: int,
-    alpha: float,
+    outcome: Outcome, evidence: Paired | Moderated | Failures, corrected: float, local: float, claims: int
 ) -> Verdict:
     if isinstance(evidence, Failures):
         compared = evidence.compared
@@ -247,7 +245,7 @@ def _described(
             corrected=corrected,
             test=compared.method,
         )
-    levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - alpha))
+    levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - ALPHA))
     holm, narrow, simultaneous = (evidence.at(level) for level in levels)
     return Verdict(
         outcome,
