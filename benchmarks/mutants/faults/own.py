@@ -30,8 +30,8 @@ OWN = [
     Fault(
         "own part: a record is enough to name it",
         "config/kinds.py",
-        "return _class_of(group, str(kind), user_confs()) if kind in kinds(group) else None",
-        'return _class_of(group, str(kind), user_confs()) if kind in kinds(group) or "." in str(kind) else None',
+        "if kind not in kinds(group):",
+        'if kind not in kinds(group) and "." not in str(kind):',
         OUTSIDE,
     ),
     Fault(
@@ -65,8 +65,8 @@ OWN = [
     Fault(
         "own metric: of two with one name the last folder's is taken",
         "tasks/own_metrics.py",
-        "for conf in reversed(confs)",
-        "for conf in confs",
+        "for conf in reversed(user_confs())",
+        "for conf in user_confs()",
         ("parts/test_own_metrics.py",),
     ),
     Fault(

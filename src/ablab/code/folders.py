@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, wraps
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import ablab
 from ablab.errors import UserError
@@ -23,6 +24,9 @@ ENTRY_POINTS = "ablab.conf"
 CONFIG_DIR = ("--config-dir", "-cd")
 
 SEARCHPATH = "hydra.searchpath"
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @cache
@@ -55,6 +59,20 @@ def shipped_targets(group: str) -> Mapping[str, str]:
 def user_confs() -> tuple[Path, ...]:
     """Return the folders of configuration that are not ablab's own: the user's, then those of installed packages."""
     return _confs(os.getcwd(), os.environ.get(VARIABLE, ""))
+
+
+def cached_by_folders(function: Callable[P, R]) -> Callable[P, R]:
+    """Cache what a function returns, apart for each choice of `user_confs`, on whose files it depends."""
+
+    @cache
+    def found(_confs: Sequence[Path], *given: P.args, **named: P.kwargs) -> R:
+        return function(*given, **named)
+
+    @wraps(function)
+    def with_folders(*given: P.args, **named: P.kwargs) -> R:
+        return found(user_confs(), *given, **named)  # type: ignore[arg-type]  # all of them are hashable
+
+    return with_folders
 
 
 def part_folders() -> tuple[Path, ...]:

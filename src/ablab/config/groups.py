@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ablab.code.find import NOT_DOTTED, is_dotted
-from ablab.code.folders import PRIMARY, shipped_conf, shipped_targets, user_confs
+from ablab.code.folders import PRIMARY, cached_by_folders, shipped_conf, shipped_targets, user_confs
 from ablab.config.plain_yaml import read_mapping
 from ablab.errors import UserError, choices
 from ablab.former import current
@@ -19,25 +19,21 @@ TARGET = "_target_"
 """The key by which an option names its part, as Hydra does."""
 
 
+@cached_by_folders
 def groups() -> Mapping[str, list[str]]:
     """Return each group with its options."""
-    return _groups(user_confs())
+    return {group: list(files) for group, files in _files().items()}
 
 
-@cache
-def _groups(confs: Sequence[Path]) -> dict[str, list[str]]:
-    return {group: list(files) for group, files in _files(confs).items()}
-
-
-@cache
-def _files(confs: Sequence[Path]) -> dict[str, dict[str, Path]]:
+@cached_by_folders
+def _files() -> dict[str, dict[str, Path]]:
     """Return the file of each option by group. Of two with one name the user's is meant, as in Hydra's search path."""
     found = {
         folder.name: {file.stem: file for file in folder.glob("*.yaml")}
         for folder in sorted(shipped_conf().iterdir())
         if folder.is_dir()
     }
-    for conf in reversed(confs):
+    for conf in reversed(user_confs()):
         for group, options in found.items():
             options |= {file.stem: file for file in (conf / group).glob("*.yaml")}
     return {group: dict(sorted(options.items())) for group, options in found.items()}
@@ -53,7 +49,7 @@ def default_choices() -> dict[str, str]:
 
 def file_of(group: str, option: str) -> Path:
     """Return the file of an option."""
-    return _files(user_confs())[group][option]
+    return _files()[group][option]
 
 
 def is_shipped(group: str, option: str) -> bool:
@@ -128,16 +124,12 @@ def implied_choices(group: str, option: str) -> dict[str, str]:
     return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
 
 
+@cached_by_folders
 def kinds(group: str) -> frozenset[str]:
     """Return every kind of a group that some option has.
 
     So a new part needs only its class and its YAML file; this check, which must not import torch, then knows it.
     """
-    return _kinds(group, user_confs())
-
-
-@cache
-def _kinds(group: str, confs: Sequence[Path]) -> frozenset[str]:
     # A user's option may have a kind of ours, but only a target makes a new one. It may also bear the name of one of
     # ours, as in a copy of our folder, which takes no kind away.
     found = {str(kind) for option in groups()[group] if (kind := kind_in(group, option))}

@@ -1,11 +1,9 @@
 """Every key that can be typed: the fields of all tasks, with their roles, and which of them take text."""
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Collection, Mapping
 from typing import get_origin
 
-from ablab.code.folders import user_confs
+from ablab.code.folders import cached_by_folders
 from ablab.config.groups import groups, kinds, option_values
 from ablab.config.kinds import class_of, handed, part_of
 from ablab.config.schema import Config, part_groups, schemas
@@ -27,20 +25,16 @@ def field_of(key: str, fields: Collection[str]) -> str:
     """Return the field that a key sets, which is the key, but for one inside a mapping, such as `task.values.lr`."""
     parts = key.split(".")
     above = (".".join(parts[:count]) for count in range(1, len(parts)))
-    return key if key in fields else next((one for one in above if one in mappings_of_options(user_confs())), key)
+    return key if key in fields else next((one for one in above if one in mappings_of_options()), key)
 
 
+@cached_by_folders
 def all_fields(corpus: type[Group] | None = None) -> Mapping[str, Role]:
     """Return dotted name and role of every field that some configuration has; with `corpus`, some configuration of it.
 
     A field of two corpora may be part of the recipe in only one of them: paths are, where nothing else identifies the
     text.
     """
-    return _all_fields(corpus, user_confs())
-
-
-@cache
-def _all_fields(corpus: type[Group] | None, confs: Sequence[Path]) -> Mapping[str, Role]:
     walked = (field for schema in schemas() for field in schema.walk())
     fields = {name: role for name, role in walked if name.partition(".")[0] != "data"} | dict(fields_of_options())
     if corpus is None:
@@ -55,16 +49,12 @@ def fields_beside(config: Config) -> Mapping[str, Role]:
     return all_fields(None if corpus is None else type(corpus))
 
 
+@cached_by_folders
 def text_fields() -> Mapping[str, TextShape]:
     """Return the dotted name of every field whose values are text, and which text."""
-    return _text_fields(user_confs())
-
-
-@cache
-def _text_fields(confs: Sequence[Path]) -> Mapping[str, TextShape]:
     typed = (each for schema in schemas() for each in schema.types())
     own = {name: found for name, kind in typed if (found := text_type(kind)) is not None}
-    return {**own, **texts_of_options(confs)}
+    return {**own, **texts_of_options()}
 
 
 def text_of(key: str) -> TextShape | None:
@@ -80,13 +70,9 @@ def fields_of(group: str, option: str) -> Collection[str] | None:
     return None if found is None else [name for name in found.model_fields if name != "code"]
 
 
+@cached_by_folders
 def fields_of_options() -> Mapping[str, Role]:
     """Return dotted name and role of every field of every kind."""
-    return _fields_of_options(user_confs())
-
-
-@cache
-def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
     return {
         name: role
         for group in part_groups()
@@ -97,8 +83,8 @@ def _fields_of_options(confs: Sequence[Path]) -> Mapping[str, Role]:
     }
 
 
-@cache
-def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
+@cached_by_folders
+def texts_of_options() -> Mapping[str, TextShape]:
     """Return the dotted name of every field that takes text under every kind that has it, and which text."""
     found: dict[str, TextShape | None] = {}
     for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
@@ -110,8 +96,8 @@ def texts_of_options(confs: Sequence[Path]) -> Mapping[str, TextShape]:
     return {name: text for name, text in found.items() if text is not None}
 
 
-@cache
-def mappings_of_options(confs: Sequence[Path]) -> Collection[str]:
+@cached_by_folders
+def mappings_of_options() -> Collection[str]:
     """Return the dotted name of every field that is a mapping: keys below it can be typed that no schema names."""
     classes = [(group, _readable_class_of(group, kind)) for group in part_groups() for kind in kinds(group)]
     return {

@@ -5,9 +5,7 @@ other name is a field that users set, with the type and range that it declares.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 from pydantic import ValidationError, create_model
@@ -16,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
 from ablab.code.find import Part, find_part
-from ablab.code.folders import shipped_targets, user_confs
+from ablab.code.folders import cached_by_folders, shipped_targets
 from ablab.code.load import load
 from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kind_in, kinds
@@ -47,15 +45,13 @@ class Outside(Made):
         return {"_target_" if name == "kind" else name: value for name, value in content.items()}
 
 
+@cached_by_folders
 def class_of(group: str, kind: object) -> type[Group] | None:
     """Return the class that validates an option of this kind; None if no option here has this kind."""
-    return _class_of(group, str(kind), user_confs()) if kind in kinds(group) else None
-
-
-@cache
-def _class_of(group: str, kind: str, confs: Sequence[Path]) -> type[Group]:
-    part = part_of(group, kind)
-    base = part_groups()[group].base(kind)
+    if kind not in kinds(group):
+        return None
+    part = part_of(group, str(kind))
+    base = part_groups()[group].base(str(kind))
     if part is None:
         return base
     if part_groups()[group].is_declared:

@@ -8,8 +8,6 @@ import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from hydra import __version__ as hydra_version
@@ -20,7 +18,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from ablab.code.folders import PRIMARY, shipped_conf, user_confs
+from ablab.code.folders import PRIMARY, cached_by_folders, shipped_conf
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, option_values, with_kind
 from ablab.config.keys import mappings_of_options
@@ -54,7 +52,7 @@ class Values(NamedTuple):
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
     options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
-    base = _compose_options(tuple(sorted(options.items())), user_confs())
+    base = _compose_options(tuple(sorted(options.items())))
     fields = [override for override in overrides if not _chooses(override)]
     unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
     read = [override for override in fields if override.key_or_group not in unread]
@@ -161,7 +159,7 @@ class _Base(NamedTuple):
 
 
 def _is_in_mapping(key: str) -> bool:
-    return key.rpartition(".")[0] in mappings_of_options(user_confs())
+    return key.rpartition(".")[0] in mappings_of_options()
 
 
 BEHAVIOUR: Mapping[str, str] = {"version_base": "1.3"} if hydra_version.startswith("1.3") else {}
@@ -185,8 +183,8 @@ def _chooses(override: Override) -> bool:
     return override.key_or_group in groups()
 
 
-@cache
-def _compose_options(options: tuple[tuple[str, str], ...], confs: Sequence[Path]) -> _Base:
+@cached_by_folders
+def _compose_options(options: tuple[tuple[str, str], ...]) -> _Base:
     """Compose each choice of options once, however many runs share it: Hydra is slow."""
     for group, option in options:
         option_values(group, option)  # raises UserError for a file that Hydra would only trip over

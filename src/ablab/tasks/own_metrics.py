@@ -1,8 +1,7 @@
 """Metrics of users' own: functions of a test set's translations, which `conf/metric/<name>.yaml` names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ablab.code.find import Part, find_part
-from ablab.code.folders import user_confs
+from ablab.code.folders import cached_by_folders, user_confs
 from ablab.code.load import failure_of, load
 from ablab.config.plain_yaml import read_mapping
 from ablab.errors import UserError, about, first_error
@@ -56,9 +55,15 @@ class OwnMetric(BaseModel):
         return float(found)
 
 
+@cached_by_folders
 def own_metrics() -> Mapping[str, OwnMetric]:
     """Return the user's metrics by name, without those that cannot be read: see `check_metric`."""
-    return _own_metrics(user_confs())
+    found = {}
+    for conf in reversed(user_confs()):  # of two metrics with one name the first folder's is taken, as of options
+        for path in sorted((conf / "metric").glob("*.yaml")):
+            with suppress(UserError):
+                found[path.stem] = _read(path)
+    return found
 
 
 def check_metric(name: str) -> None:
@@ -69,16 +74,6 @@ def check_metric(name: str) -> None:
     for conf in user_confs():
         if (path := conf / "metric" / f"{name}.yaml").is_file():
             _read(path)
-
-
-@cache
-def _own_metrics(confs: Sequence[Path]) -> Mapping[str, OwnMetric]:
-    found = {}
-    for conf in reversed(confs):  # of two metrics with one name the first folder's is taken, as of options
-        for path in sorted((conf / "metric").glob("*.yaml")):
-            with suppress(UserError):
-                found[path.stem] = _read(path)
-    return found
 
 
 def _read(path: Path) -> OwnMetric:

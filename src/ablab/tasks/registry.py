@@ -1,12 +1,11 @@
 """Tasks by their kinds. The module of a task is imported when the task is first asked for."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from ablab.code.folders import user_confs
+from ablab.code.folders import cached_by_folders
 from ablab.code.load import construct, load
 from ablab.config.groups import groups, kinds, option_values
 from ablab.config.kinds import chosen_part, part_of
@@ -54,11 +53,11 @@ def task_named(kind: str = DEFAULT) -> Task:
     One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen. So does
     one that no option names here: a record from elsewhere must not import what it likes.
     """
-    return _task_named(kind, user_confs())
+    return _task_named(kind)
 
 
-@cache
-def _task_named(kind: str, confs: Sequence[Path]) -> Task:
+@cached_by_folders
+def _task_named(kind: str) -> Task:
     try:
         part = part_of("task", kind) if kind in kinds("task") else None
         found = None if part is None else load(part)
