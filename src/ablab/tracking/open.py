@@ -1,9 +1,10 @@
 """Opening of the tracker that a configuration names; whatever it raises ends the tracking, not the run."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ablab.code.load import construct, load
 from ablab.config.kinds import part_of
@@ -47,38 +48,35 @@ def tracker_of(logger: Logger) -> type[Tracker]:
 
 def check(logger: Logger, say: Say) -> None:
     """Raise UserError for what the tracker would refuse, before a run begins."""
-    kind = tracker_of(logger)
-    with _guarded(kind, logger, say):
+    with _guarded(logger, say, UNCHECKED) as kind:
         kind.check(logger)
 
 
 def ready(logger: Logger, say: Say) -> None:
     """Check what a sweep needs of the tracker, once for all its runs."""
-    kind = tracker_of(logger)
-    with _guarded(kind, logger, say):
+    with _guarded(logger, say, UNCHECKED) as kind:
         kind.ready(logger, say)
 
 
+UNCHECKED = "does not check its settings"
+
+
 @contextmanager
-def _guarded(kind: type[Tracker], logger: Logger, say: Say) -> Iterator[None]:
-    """Let UserErrors of a check pass, and say any other error in a line: it is the tracker's, and ends no run."""
+def _guarded(logger: Logger, say: Say, what: str) -> Iterator[type[Tracker]]:
+    """Let UserErrors pass, and say of any other what the tracker does not do: it is its own, and ends no run."""
+    kind = tracker_of(logger)
     try:
-        yield
+        yield kind
     except UserError:
         raise
     except Exception as error:
-        say(f"{kind.title or logger.kind} does not check its settings ({_words(error)})")
+        say(f"{kind.title or logger.kind} {what} ({_words(error)})")
 
 
 def join(logger: Logger, study: str, runs: Iterable[tuple[RunFolder, str]], say: Say) -> None:
     """Let the tracker show finished runs in this study too, each under its arm."""
-    kind = tracker_of(logger)
-    try:
+    with _guarded(logger, say, f"does not learn which earlier runs are in {study}") as kind:
         kind.join(logger, study, runs, say)
-    except UserError:
-        raise
-    except Exception as error:
-        say(f"{kind.title or logger.kind} does not learn which earlier runs are in {study} ({_words(error)})")
 
 
 def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunCard]) -> Tracker:
@@ -94,7 +92,7 @@ def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunC
         problem = error
     else:
         try:
-            return Guarded(construct(part, {**logger.own, **given}), title, say)
+            return cast(Tracker, Guarded(construct(part, {**logger.own, **given}), title, say))
         except UserError:
             raise
         except Exception as error:
@@ -103,44 +101,18 @@ def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunC
     return Tracker()
 
 
-class Guarded(Tracker):
-    """A tracker whose first error is said in a line and ends the tracking. UserErrors are the run's own, and pass."""
+class Guarded:
+    """A tracker whose first error is said in a line and ends the tracking. UserErrors are the run's own, and pass.
+
+    It has whatever the tracker has that it guards.
+    """
 
     def __init__(self, tracker: Tracker, title: str, say: Say) -> None:
-        self._tracker, self.title, self._say = tracker, title, say
-        self.shows_pictures = tracker.shows_pictures
+        self._tracker, self._title, self._say = tracker, title, say
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        self._tell("log", step, values)
-
-    def along(self, axis: str, x: float, values: Mapping[str, float]) -> None:
-        self._tell("along", axis, x, values)
-
-    def table(
-        self, step: int, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, of: str = ""
-    ) -> None:
-        self._tell("table", step, key, columns, rows, of=of)
-
-    def picture(self, step: int, key: str, path: Path, caption: str, *, of: str = "") -> None:
-        self._tell("picture", step, key, path, caption, of=of)
-
-    def chart(self, step: int, key: str, figure: Mapping[str, Any]) -> None:
-        self._tell("chart", step, key, figure)
-
-    def summary(self, values: Mapping[str, Any]) -> None:
-        self._tell("summary", values)
-
-    def model(self, kind: str, name: str, files: Sequence[Path], digest: str) -> None:
-        self._tell("model", kind, name, files, digest)
-
-    def dataset(self, name: str, about: Mapping[str, Any]) -> None:
-        self._tell("dataset", name, about)
-
-    def keep(self) -> None:
-        self._tell("keep")
-
-    def finish(self, *, failed: bool) -> None:
-        self._tell("finish", failed=failed)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._tracker, name)
+        return partial(self._tell, name) if callable(found) else found
 
     def _tell(self, method: str, *values: Any, **named: Any) -> None:
         try:
@@ -148,8 +120,8 @@ class Guarded(Tracker):
         except UserError:
             raise
         except Exception as error:
-            self._tracker, self.shows_pictures = Tracker(), False
-            self._say(f"{self.title} misses the rest ({_words(error)})")
+            self._tracker = Tracker()
+            self._say(f"{self._title} misses the rest ({_words(error)})")
 
 
 def _words(error: Exception) -> str:

@@ -4,7 +4,6 @@ import netrc
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -55,17 +54,6 @@ def check_login(logger: Logger) -> None:
             f"logger.mode=online: there is no key for {server}; allowed: `wandb login` first, or WANDB_API_KEY in the "
             "environment; or logger.mode=offline now and `ablab sync` later"
         )
-
-
-def ready(logger: Logger, say: Callable[[str], None]) -> None:
-    """Check the login of a sweep, and find out once for all its runs whether the server can be reached.
-
-    Raises UserError as `check_login` does.
-    """
-    check_login(logger)
-    if logger.own.get("mode") == "online" and (problem := out_of_reach()) is not None:
-        os.environ[KNOWN] = problem
-        say(f"W&B is out of reach ({problem}); ablab sync sends the runs later")
 
 
 def _has_entry(host: str) -> bool:

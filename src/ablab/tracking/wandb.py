@@ -24,7 +24,7 @@ from ablab.text import how_many
 from ablab.tracking.card import as_tag, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, Events
 from ablab.tracking.sender import OUTCOME, Mode
-from ablab.tracking.server import KNOWN, check_login, ready
+from ablab.tracking.server import KNOWN, check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
 
 FINISH_SECONDS = 30.0
@@ -63,7 +63,11 @@ class Wandb(Events):
 
     @classmethod
     def ready(cls, logger: Logger, say: Callable[[str], None]) -> None:
-        ready(logger, say)
+        """Check the login, and find out once for all runs of a sweep whether the server can be reached."""
+        check_login(logger)
+        if logger.own.get("mode") == "online" and (problem := out_of_reach()) is not None:
+            os.environ[KNOWN] = problem
+            say(f"W&B is out of reach ({problem}); ablab sync sends the runs later")
 
     @classmethod
     def join(
