@@ -79,8 +79,8 @@ def report(arguments: Sequence[str]) -> int:
     if options.verify and not _holds(selection, console):
         console.say("No report was written, since what it would rest on does not hold.")
         return FAILED
-    with console.counting_bar("comparing arms", len(selection.rows)) as bar:
-        document = document_of(selection, options.resamples, lambda: bar.advance(1))
+    with console.counting("comparing arms", len(selection.rows)) as advance:
+        document = document_of(selection, options.resamples, lambda: advance(1))
     read = named(document)
     is_news = _write(document.model_dump(), read, selection.folder)
     if is_news and study is not None and _has_a_run_of_its_own(study, selection):

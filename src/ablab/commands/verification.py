@@ -101,14 +101,14 @@ def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
         where = "The store" if len(chains) == 1 else str(store)
         console.say(f"{where} has no register: what was entered there cannot be compared")
     verified = []
-    with console.counting_bar("checking digests", len(runs)) as bar:
+    with console.counting("checking digests", len(runs)) as advance:
         for run in runs:
             found = list(links(run.folder, chains[run.folder.outputs]))
             fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
             if fault is not None:
                 console.say(f"{run.run_id}: {fault}")
             verified.append(RunVerified(run=run.run_id, links=len(found), broken=fault))
-            bar.advance(1)
+            advance(1)
     count, broken = sum(one.links for one in verified), sum(one.broken is not None for one in verified)
     state = {0: "none is broken", 1: "1 run has a broken one"}.get(broken, f"{broken} runs have a broken one")
     console.say(f"{count:,} links of {how_many(len(runs), 'run')} checked: {state}")
@@ -119,7 +119,7 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
     """Score all evaluations again, those of pruned models too; return their number and mismatches for each run."""
     wrong = checked = 0
     told = []
-    with console.counting_bar("scoring again", len(runs)) as bar:
+    with console.counting("scoring again", len(runs)) as advance:
         for run in runs:
             each = [list(found) for found in _of_run(run.folder)]
             mismatches = [line for lines in each for line in lines]
@@ -128,7 +128,7 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
             checked += len(each)
             wrong += sum(map(bool, each))
             told.append({"evaluations": len(each), "mismatches": mismatches})
-            bar.advance(1)
+            advance(1)
     if not checked:
         console.say("No evaluation can be scored again: the scores are those that the programs gave")
         return told

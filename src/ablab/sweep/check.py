@@ -51,14 +51,14 @@ def try_out(study: Study, console: Console) -> dict[str, Tried]:
     cells: dict[str, Cell] = {}
     for cell in study.cells:
         cells.setdefault(condition_id(cell.planned.recipe), cell)  # seeds do not matter here
-    with console.counting_bar("arms tried", len(cells)) as bar:
+    with console.counting("arms tried", len(cells)) as advance:
         for condition, cell, result in _try_all(cells, study.task.modules):
             found[condition] = result
             beside = "".join(_margins(study, result))
             console.say(
                 f"{'fails' if 'error' in result else 'works'}  {cell.label or cell.arm}: {said_of(result)}{beside}"
             )
-            bar.advance(1)
+            advance(1)
     write_json(study.folder / FILE, found)
     return {cells[condition].arm: result for condition, result in found.items()}
 

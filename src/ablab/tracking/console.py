@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -55,8 +56,8 @@ class Console:
             yield TrainingBar(progress)
 
     @contextmanager
-    def counting_bar(self, title: str, total: int | None) -> Iterator["CountingBar"]:
-        """Show a bar that counts items; `total` is None if their number is unknown."""
+    def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Show a bar that counts items, and yield the function that advances it; `total`: None if it is unknown."""
         columns = (
             TextColumn(f"{title} {{task.completed:,.0f}}"),
             BarColumn(bar_width=30),
@@ -64,13 +65,7 @@ class Console:
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
-            yield CountingBar(progress, total)
-
-    @contextmanager
-    def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Show a bar that counts items, and yield the function that advances it."""
-        with self.counting_bar(title, total) as bar:
-            yield bar.advance
+            yield partial(progress.advance, progress.add_task("", total=total))
 
     def result(
         self, task: Task, folder: RunFolder, record: Record, evaluation: Any, curve: Any, *, smoke: bool
@@ -105,17 +100,6 @@ class TrainingBar:
     def describe(self, text: str) -> None:
         """Show a text, such as loss and speed, on the bar."""
         self._progress.update(self._task, shown=text)
-
-
-class CountingBar:
-    """A progress bar that counts completed items."""
-
-    def __init__(self, progress: Progress, total: int | None) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=total)
-
-    def advance(self, count: int) -> None:
-        self._progress.advance(self._task, count)
 
 
 class _Total(ProgressColumn):

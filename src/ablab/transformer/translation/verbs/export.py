@@ -43,8 +43,8 @@ def export(arguments: Sequence[str]) -> int:
     if sources:
         from ablab.transformer.export.translator import compare
 
-        with console.counting_bar("translating with both", 2 * len(sources)) as bar:
-            agreement = compare(model, tokenizers, folder, sources, bar.advance)
+        with console.counting("translating with both", 2 * len(sources)) as advance:
+            agreement = compare(model, tokenizers, folder, sources, advance)
         console.say_all(agreement.lines())
     elif options.check:
         console.say("Not compared with ours: the test sentences of its run are not in the store")

@@ -91,8 +91,8 @@ def _translator(
 
     def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
         encoded = translator.encode(sentences)
-        with console.counting_bar("translating", len(sentences)) as bar:
-            found = translator.hypotheses(encoded, search, bar.advance)
+        with console.counting("translating", len(sentences)) as advance:
+            found = translator.hypotheses(encoded, search, advance)
         best = [beams[: options.n_best] for beams in found]
         _say_cut(search.cut(encoded.lengths - 1, [beams[0].ids for beams in found]), len(found), extra, console)
         if options.attention is not None:
