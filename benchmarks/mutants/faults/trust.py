@@ -19,7 +19,7 @@ TRUST = [
     Fault(
         "events: a line that a kill has torn stays",
         "tracking/events.py",
-        "            self._file.truncate(_whole(path))  # a kill may have torn the last line\n",
+        "            self._file.truncate(end_of_lines(self._file))  # a kill may have torn the last line\n",
         "",
         EVENTS,
     ),

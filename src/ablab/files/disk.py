@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from ablab.errors import MachineError, UserError
 
@@ -227,6 +228,22 @@ def remove_abandoned(halves: Iterable[Path], now: float) -> None:
         with suppress(OSError):  # its writer may just have named it, or it is another user's
             if now - left.stat().st_mtime > ABANDONED:
                 left.unlink()
+
+
+def end_of_lines(file: BinaryIO | FileIO, before: int | None = None) -> int:
+    """Return the position after the last whole line, of those that end before `before` if that is given.
+
+    What follows it, a kill has torn. It reads from the end, so that the length of the file does not matter.
+    """
+    end = file.seek(0, os.SEEK_END) if before is None else before
+    while end:
+        start = max(0, end - (1 << 14))
+        file.seek(start)
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
 
 
 OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG)

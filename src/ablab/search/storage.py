@@ -4,11 +4,12 @@ import json
 import logging
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.errors import UserError
-from ablab.files.disk import keep_names, lock_at, writing_in
+from ablab.files.disk import end_of_lines, keep_names, lock_at, writing_in
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -58,22 +59,9 @@ def repair_journal(path: Path) -> None:
 
     Call it only with the lock held: otherwise a process may still be writing the line.
     """
-    try:
-        with path.open("rb+") as file:
-            end = file.seek(0, os.SEEK_END)
-            keep = end
-            while keep:
-                start = max(0, keep - (1 << 16))
-                file.seek(start)
-                newline = file.read(keep - start).rfind(b"\n")
-                if newline >= 0:
-                    keep = start + newline + 1
-                    break
-                keep = start
-            if keep < end:
-                file.truncate(keep)
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError), path.open("rb+") as file:
+        if (end := end_of_lines(file)) < file.seek(0, os.SEEK_END):
+            file.truncate(end)
 
 
 def _check(path: Path) -> None:

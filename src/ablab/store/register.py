@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from ablab.files import sha256, write_json
-from ablab.files.disk import keep_names, lock_at, rename
+from ablab.files.disk import end_of_lines, keep_names, lock_at, rename
 from ablab.store.records import now
 
 REGISTER = "register.jsonl"
@@ -160,20 +160,11 @@ def _line(what: str, before: str, **about: Any) -> bytes:
 
 
 def _last_line(file: FileIO) -> tuple[int, bytes | None]:
-    """Return the position after the last whole line, and that line without its end; None where there is none.
-
-    It reads from the end, so that the length of the register does not matter.
-    """
-    size, block = file.seek(0, os.SEEK_END), 1 << 12
-    while True:
-        start = max(0, size - block)
-        file.seek(start)
-        tail = file.read(size - start)
-        end = tail.rfind(b"\n")
-        begin = tail.rfind(b"\n", 0, max(end, 0))
-        if begin >= 0 or start == 0:
-            return (start + end + 1, tail[begin + 1 : end]) if end >= 0 else (start, None)
-        block *= 8
+    """Return the position after the last whole line, and that line without its end; None where there is none."""
+    if (end := end_of_lines(file)) == 0:
+        return 0, None
+    begin = file.seek(end_of_lines(file, end - 1))
+    return end, file.read(end - 1 - begin)
 
 
 def _write_out(file: FileIO, lines: bytes, end: int) -> None:

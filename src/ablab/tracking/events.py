@@ -16,7 +16,7 @@ from typing import Any
 
 from ablab.config.options import models_of
 from ablab.files import json_digest
-from ablab.files.disk import check_guards, keep_names, replacing
+from ablab.files.disk import check_guards, end_of_lines, keep_names, replacing
 from ablab.tracking.tracker import RunCard, Tracker
 
 FOLDER = "tracking"
@@ -57,8 +57,8 @@ class Events(Tracker):
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / EVENTS
             self._told = {_identity(event) for event in events_of(folder) if event["event"] in ONCE}
-            self._file = path.open("ab", buffering=0)
-            self._file.truncate(_whole(path))  # a kill may have torn the last line
+            self._file = path.open("ab+", buffering=0)
+            self._file.truncate(end_of_lines(self._file))  # a kill may have torn the last line
         except OSError as error:
             self._give_up(error)
         self._append("opened", card=card.model_dump())
@@ -181,8 +181,3 @@ def _identity(content: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _of(of: str) -> dict[str, str]:
     return {"of": of} if of else {}
-
-
-def _whole(path: Path) -> int:
-    """Return the position after the last whole line."""
-    return path.read_bytes().rfind(b"\n") + 1

@@ -18,6 +18,7 @@ from typing import Literal
 from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.files import read_json
+from ablab.files.disk import end_of_lines
 from ablab.store.locks import held
 from ablab.store.run_folder import RunFolder
 from ablab.text import how_many
@@ -147,7 +148,7 @@ def share(run: RunFolder, study: str, arm: str) -> bool:
     line = json.dumps({"event": "study", "tags": [as_tag(study)], STUDIES: place}, ensure_ascii=False)
     try:
         with held(run), path.open("r+b") as file:
-            file.seek(file.read().rfind(b"\n") + 1)
+            file.seek(end_of_lines(file))
             file.truncate()  # a kill may have torn the last line
             file.write(line.encode() + b"\n")
     except (UserError, OSError):
