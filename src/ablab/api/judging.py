@@ -106,7 +106,21 @@ def judge_frame(
     """
     if not isinstance(outputs, str | Path):
         raise UserError(f"judge: outputs={outputs}: allowed: a folder")
-    said = _said(metric, arm, seed, better, baseline, within, error, question, at, where)
+    columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
+    _check_said(columns, seed, metric, better, where)
+    given = {
+        "metric": metric,
+        "arm": columns or None,
+        "seed": seed,
+        "better": better,
+        "baseline": baseline or None,
+        "within": within or None,
+        "error": None if error == "moderated" else error,
+        "question": question or None,
+        "at": at,
+        "where": None if where is None else dict(where),
+    }
+    said = {key: value for key, value in given.items() if value is not None}  # as a file of claims has them
     if claims is None and isinstance(frame, str | Path) and (beside := beside_of(str(frame))).is_file():
         claims = beside
     if isinstance(claims, str | Path):
@@ -133,43 +147,14 @@ def _judged(selection: SelectedArms) -> JudgedFrame:
     return JudgedFrame(document_of(selection, RESAMPLES, lambda: None))
 
 
-def _said(
-    metric: str | None,
-    arm: str | Sequence[str] | None,
-    seed: str | None,
-    better: str | None,
-    baseline: str | None,
-    within: str | None,
-    error: str,
-    question: str,
-    at: int | str | None,
-    where: Mapping[str, str] | None,
-) -> dict[str, Any]:
-    """Return the arguments as a file of claims has them, without those that were not given."""
-    columns = [] if arm is None else list(arm) if isinstance(arm, list | tuple) else [arm]
-    _check_names([*columns, *(name for name in (seed, metric) if name is not None)])
+def _check_said(columns: Sequence[Any], seed: Any, metric: Any, better: Any, where: Any) -> None:
+    """Raise UserError for arguments that no file of claims could hold."""
+    for name in (*columns, seed, metric):
+        if name is not None and not isinstance(name, str):
+            raise UserError(f"judge: column {name!r}: allowed: a name that is text")
     if where is not None and not isinstance(where, Mapping):
         raise UserError(f"judge: where={where}: allowed: a mapping, such as {{'study': 'lr'}}")
     if better is not None and better not in ("higher", "lower"):
         raise UserError(f"better={better}: allowed: higher, lower")
     if better is not None and metric is None:
         raise UserError(f"better={better}: of which metric is not said; allowed: with metric=")
-    given = {
-        "metric": metric,
-        "arm": columns or None,
-        "seed": seed,
-        "better": better,
-        "baseline": baseline or None,
-        "within": within or None,
-        "error": None if error == "moderated" else error,
-        "question": question or None,
-        "at": at,
-        "where": None if where is None else dict(where),
-    }
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def _check_names(names: Sequence[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str):
-            raise UserError(f"judge: column {name!r}: allowed: a name that is text")
