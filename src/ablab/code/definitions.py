@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ablab.code.canonical import canonical
 from ablab.code.modules import Module, Package
 from ablab.code.readers import NOTHING, Read, read_by
+from ablab.code.scopes import is_within
 from ablab.former import former
 
 EFFECTS = "(module level)"
@@ -63,7 +64,7 @@ def reached(sources: "Sources", roots: Iterable[str], unused: Iterable[str] = ()
     found: dict[Key, Definition] = {}
     while waiting:
         key = waiting.pop()
-        if key not in found and not _is_within(key.dotted, avoided):
+        if key not in found and not is_within(key.dotted, avoided):
             found[key] = sources.definition(key)
             waiting += found[key].uses
             waiting += sources.effects(key)
@@ -191,11 +192,11 @@ class _Around:
     def refer(self, dotted: str, node: ast.AST) -> Any:
         """Return the form of a dotted name: of a definition here, or from elsewhere."""
         package, outside = self.sources.package, self.sources.outside
-        owner = None if _is_within(dotted, outside) else package.owner(dotted)
+        owner = None if is_within(dotted, outside) else package.owner(dotted)
         if owner is None:
             self.note(dotted, node)
             return ["from", former(dotted)] if dotted.partition(".")[0] != package.name else ["outside"]
-        if _is_within(f"{owner[0].name}.{owner[1]}", outside):
+        if is_within(f"{owner[0].name}.{owner[1]}", outside):
             return ["outside"]
         keys = _keys(*owner)
         self.uses.extend(keys)
@@ -214,11 +215,6 @@ def _keys(module: Module, name: str, attributes: Sequence[str]) -> list[Key]:
     """Return the key of a definition, or of all definitions of a module that is used as a value."""
     names = [name] if name else [] if attributes else sorted(set(module.definitions) - {"__all__"})
     return [Key(module.name, each) for each in names]
-
-
-def _is_within(dotted: str, places: frozenset[str]) -> bool:
-    parts = dotted.split(".")
-    return any(".".join(parts[:size]) in places for size in range(1, len(parts) + 1))
 
 
 def code_of(definitions: Mapping[Key, Definition]) -> Digested:

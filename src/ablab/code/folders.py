@@ -104,13 +104,16 @@ def _of_packages() -> tuple[Path, ...]:
     found = []
     for point in metadata.entry_points(group=ENTRY_POINTS):
         package, _, inside = point.value.partition(":")
-        spec = find_spec(package.partition(".")[0])
-        roots = [] if spec is None else list(spec.submodule_search_locations or ())
-        for root in roots:
-            conf = Path(root, *package.split(".")[1:], *(inside or "conf").split("."))
-            if conf.is_dir():
-                found.append(conf.resolve())
+        confs = _folders_of(f"{package}.{inside or 'conf'}")
+        found += [conf.resolve() for conf in confs if conf.is_dir()]
     return tuple(found)
+
+
+def _folders_of(dotted: str) -> list[Path]:
+    """Return where a folder inside of a package may lie, without importing the package."""
+    package, *inside = dotted.split(".")
+    spec = find_spec(package)
+    return [] if spec is None else [Path(root, *inside) for root in spec.submodule_search_locations or ()]
 
 
 def take_folders(words: Sequence[str]) -> tuple[list[str], str | None]:
@@ -143,10 +146,7 @@ def _path_of(place: str) -> str:
     """Return the folder of an entry of Hydra's search path: a path, `file://<path>` or `pkg://<package>`."""
     if not place.startswith("pkg://"):
         return place.removeprefix("file://")
-    package, *inside = place.removeprefix("pkg://").split(".")
-    spec = find_spec(package)
-    roots = [] if spec is None else list(spec.submodule_search_locations or ())
-    return str(Path(roots[0], *inside)) if roots else place
+    return next(map(str, _folders_of(place.removeprefix("pkg://"))), place)
 
 
 def _existing(path: str, word: str) -> Path:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ablab.code.definitions import Definition, Key, Sources
 from ablab.code.modules import Module, Package
-from ablab.code.scopes import dotted_name, executed, imported
+from ablab.code.scopes import dotted_name, executed, imported, is_within
 
 RUNS = (
     *("importlib.import_module", "importlib.reload", "importlib.util", "importlib.machinery", "builtins.__import__"),
@@ -102,9 +102,9 @@ class _Written:
             words = name.removeprefix("builtins").removeprefix(".")
             for node in nodes:
                 line = getattr(node, "lineno", 0)
-                if _is_among(name, RUNS):
+                if is_within(name, RUNS):
                     yield Hidden(self.module.name, line, f"{words} runs code that this source does not name", True)
-                elif reads and _is_among(name, (*(f".{each}" for each in METHODS), *OPENS, *READS)):
+                elif reads and is_within(name, (*(f".{each}" for each in METHODS), *OPENS, *READS)):
                     yield self._read(words, line, self._handed(name, node))
 
     def places(self) -> Iterator[Hidden]:
@@ -140,7 +140,7 @@ class _Written:
         if name.startswith("."):
             told = self._told(node.value) if isinstance(node, ast.Attribute) and node.attr == name[1:] else None
         else:
-            told = self._told(call.args[0]) if _is_among(name, OPENS) and call.args else None
+            told = self._told(call.args[0]) if is_within(name, OPENS) and call.args else None
         return None if told is None else told.path
 
     @cached_property
@@ -243,7 +243,3 @@ class _Written:
 def may_hide(module: str) -> bool:
     """Return whether a star import of a library's module may bring what reads files, or runs code."""
     return any(name.startswith(f"{module}.") for name in (*RUNS, *OPENS, *READS))
-
-
-def _is_among(name: str, places: Sequence[str]) -> bool:
-    return any(name == place or name.startswith(f"{place}.") for place in places)

@@ -1,7 +1,7 @@
 """Name resolution within a definition: which names are its own, and which come from its module."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -125,6 +125,12 @@ def dotted_name(node: ast.expr) -> str:
         chain.insert(0, node.attr)
         node = node.value
     return ".".join([node.id, *chain]) if isinstance(node, ast.Name) else ""
+
+
+def is_within(dotted: str, places: Collection[str]) -> bool:
+    """Return whether a dotted name is one of these, or lies below one."""
+    parts = dotted.split(".")
+    return any(".".join(parts[:size]) in places for size in range(1, len(parts) + 1))
 
 
 def executed(node: ast.AST, *, deep: bool = True) -> Iterator[ast.AST]:

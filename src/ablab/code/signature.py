@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ablab.code.modules import Module, Package
-from ablab.code.scopes import LOCAL
+from ablab.code.scopes import LOCAL, dotted_name
 
 MISSING: Any = object()
 """The default of a parameter that has none."""
@@ -191,14 +191,11 @@ def _dotted(node: ast.expr, module: Module, but: str = "") -> str | None:
 
     `but`: no target of it, as the class that `class Line(Line)` binds is not its own base.
     """
-    chain: list[str] = []
-    while isinstance(node, ast.Attribute):
-        chain.insert(0, node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
+    first, *rest = dotted_name(node).split(".")
+    if not first:
         return None
-    targets = [target for target in module.names.get(node.id, (LOCAL,)) if target != but] or [LOCAL]
-    return ".".join([targets[-1] or node.id, *chain])
+    targets = [target for target in module.names.get(first, (LOCAL,)) if target != but] or [LOCAL]
+    return ".".join([targets[-1] or first, *rest])
 
 
 def _evaluated(node: ast.expr, module: Module) -> Any:
