@@ -146,9 +146,10 @@ def pack(
         archive.writestr(INDEX, json.dumps(index.model_dump(), indent=1))
         archive.writestr(README, about)
         for place, file in files.items():
-            if place == REGISTER:  # runs that end meanwhile add to it
-                archive.writestr(_about_file(file, place), content, compression(place), compresslevel=9)
-            elif _written(archive, file, place) != index.files[place]:
+            packed = content if place == REGISTER else file.read_bytes()  # runs that end meanwhile add to the register
+            about_file = ZipInfo.from_file(file, place, strict_timestamps=False)  # it can say no time before 1980
+            archive.writestr(about_file, packed, compression(place), compresslevel=9)
+            if hashlib.sha256(packed).hexdigest() != index.files[place]:
                 raise UserError(f"{file} {MEANWHILE}")
     return index
 
@@ -161,18 +162,6 @@ def _check_still(before: Chain, after: Chain, places: Iterable[str]) -> None:
     for place in places:
         if before.files.get(place) != after.files.get(place):
             raise UserError(f"{place} {MEANWHILE}")
-
-
-def _about_file(file: Path, place: str) -> ZipInfo:
-    """Return what an archive says of a file; the oldest time that it can say is of 1980."""
-    return ZipInfo.from_file(file, place, strict_timestamps=False)
-
-
-def _written(archive: zipfile.ZipFile, file: Path, place: str) -> str:
-    """Write a file into the archive; return the SHA-256 of what was written."""
-    content = file.read_bytes()
-    archive.writestr(_about_file(file, place), content, compression(place), compresslevel=9)
-    return hashlib.sha256(content).hexdigest()
 
 
 def compression(place: str) -> int:
