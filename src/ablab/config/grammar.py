@@ -82,14 +82,15 @@ def _needs_quotes(element: object) -> bool:
 
 
 @cache
-def _grammar() -> OverridesParser:
+def grammar() -> OverridesParser:
+    """Return the parser of words whose groups have no globs: making one takes time."""
     return Grammar.create()
 
 
 def _read(key: str, text: str) -> object:
     """Return what the grammar makes of text without quotes; None where that is nothing, or null."""
     try:
-        return _grammar().parse_override(f"{key}={text}").value()
+        return grammar().parse_override(f"{key}={text}").value()
     except HydraException:
         return None
 

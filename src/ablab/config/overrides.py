@@ -2,15 +2,14 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
 from ablab.code.folders import user_confs
-from ablab.config.grammar import Grammar, malformed
+from ablab.config.grammar import grammar, malformed
 from ablab.config.groups import groups, implied_choices
 from ablab.config.keys import field_of, key_of_now
 from ablab.config.schema import schemas
@@ -49,12 +48,7 @@ def _parsed(argument: str, confs: Sequence[Path]) -> Sequence[Override]:
 
     confs: the user's folders of options, which have fields of their own.
     """
-    return [in_words_of_now(override) for override in _parser().parse_overrides([argument])]
-
-
-@cache
-def _parser() -> OverridesParser:
-    return Grammar.create()
+    return [in_words_of_now(override) for override in grammar().parse_overrides([argument])]
 
 
 def in_words_of_now(override: Override) -> Override:
