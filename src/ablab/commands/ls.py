@@ -178,15 +178,15 @@ def ls(arguments: Sequence[str]) -> int:
         say_json(listed)
         return DONE
     by_id = {run.id: run for run in found}
-    if options.by is not None:
-        return _by_arm(found, options)
     known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
+    if options.by is not None:
+        return _by_arm(found, known, options)
     columns = [*BEFORE, *_scores_of(found), *AFTER] if options.columns is None else options.columns.split(",")
     if options.columns is not None and listed.runs:
         fields = {key for run in found for key in run.values}
         check_columns(columns, listed.runs, f"columns={options.columns}", [AGE, *fields, *known])
     if options.format == "csv":
-        _write_csv(listed.runs, columns, by_id)
+        _write_csv(columns, table_of(listed.runs, columns, by_id))
         return DONE
     if not listed.runs:
         Console().say(f"no runs{near_miss([run.values for run in store.runs()], options.where)}")
@@ -201,9 +201,8 @@ def _scores_of(found: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(score for task in tasks for score in task.listed))
 
 
-def _write_csv(listed: Sequence[Listed], columns: Sequence[str], runs: dict[str, Run]) -> None:
-    table = table_of(listed, columns, runs)
-    sys.stdout.write(csv_text([columns, *([no_formula(row[column]) for column in columns] for row in table)]))
+def _write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    sys.stdout.write(csv_text([columns, *([no_formula(row[column]) for column in columns] for row in rows)]))
 
 
 def _say(listed: Sequence[Listed], columns: list[str], runs: dict[str, Run], known: Scores, *, is_free: bool) -> None:
@@ -243,7 +242,7 @@ def _cell(score: Score | None, column: str, value: object) -> str:
     return str(value)[:10] if column == "ended" else str(value)
 
 
-def _by_arm(found: Runs, options: LsOptions) -> int:
+def _by_arm(found: Runs, known: Scores, options: LsOptions) -> int:
     """Print a row for each arm of each study, the newest first, and for runs that no study planned."""
     if other := next((key for key in ("columns", "sort", "limit") if getattr(options, key) is not None), None):
         raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
@@ -257,12 +256,11 @@ def _by_arm(found: Runs, options: LsOptions) -> int:
         own = run.label or _of_defaults(run.name)
         arms.setdefault(("", own) if run.arm is None else run.arm[:2], []).append(run)
     scores = _scores_of(found)
-    known = {**known_scores(), **{name: score for run in found for name, score in run.measured.items()}}
     rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]
     rows.sort(key=lambda row: row["ended"] or "9999", reverse=True)
     columns = ["study", "arm", "runs", *scores, "ended", SIZE]
     if options.format == "csv":
-        sys.stdout.write(csv_text([columns, *([no_formula(row[column]) for column in columns] for row in rows)]))
+        _write_csv(columns, rows)
         return DONE
     cells = [[_cell(known.get(column), column, row[column]) for column in columns] for row in rows]
     kept = [n for n, column in enumerate(columns) if column not in known or any(row[n] for row in cells)]

@@ -7,6 +7,8 @@ from pydantic import AfterValidator, Field
 
 from ablab.tasks.verbs import Options, Outputs, TextOrJson
 
+LoopFile = Annotated[str, Field(description="the file of the loop: experiments/<name>.yaml, or a path")]
+
 
 class TrainOptions(Options):
     """Train one run, then translate and score the test set; with -m, a sweep or a study.
@@ -121,8 +123,7 @@ class TryOptions(Options):
 
     because: str
     """why the change should help"""
-    experiment: str = "loop"
-    """the file of the loop: experiments/<name>.yaml, or a path"""
+    experiment: LoopFile = "loop"
     format: TextOrJson = "text"
     outputs: Outputs = "outputs"
 
@@ -137,8 +138,7 @@ class ConfirmOptions(Options):
     usage = ("ablab confirm [experiment=loop] [hydra.launcher.jobs=N]",)
     output = "ablab.report.loop.ConfirmedLoop"
 
-    experiment: str = "loop"
-    """the file of the loop: experiments/<name>.yaml, or a path"""
+    experiment: LoopFile = "loop"
     format: TextOrJson = "text"
     outputs: Outputs = "outputs"
 
@@ -149,8 +149,7 @@ class LoopOptions(Options):
     usage = ("ablab loop [experiment=loop]",)
     output = "ablab.report.loop.LoopState"
 
-    experiment: str = "loop"
-    """the file of the loop: experiments/<name>.yaml, or a path"""
+    experiment: LoopFile = "loop"
     format: TextOrJson = "text"
     outputs: Outputs = "outputs"
 
@@ -163,8 +162,7 @@ class FloorOptions(Options):
 
     usage = ("ablab floor [experiment=loop] [seeds=N] [hydra.launcher.jobs=N]",)
 
-    experiment: str = "loop"
-    """the file of the loop: experiments/<name>.yaml, or a path"""
+    experiment: LoopFile = "loop"
     seeds: Annotated[int, Field(ge=2)] | None = None
     """number of seeds; by default that of the file"""
     outputs: Outputs = "outputs"

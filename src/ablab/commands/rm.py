@@ -140,12 +140,12 @@ def superseded(store: Store, where: str = "") -> Runs:
     return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
 
 
-def find_superseded(store: Store, reference: str, *, key: str = "run") -> list[Run]:
+def find_superseded(store: Store, reference: str) -> list[Run]:
     """Return all that was set aside of the run with this id, beginning of an id, or display name, or one by its folder.
 
     UserError for what names none, or several runs.
     """
-    typed, there = f"{key}={reference}", superseded(store)
+    typed, there = f"run={reference}", superseded(store)
     found = [run for run in there if reference in (run.id, origin_of(run))]
     found = found or [run for run in there if reference and run.id.startswith(reference)]
     found = found or [run for run in there if reference and run.name == reference]
