@@ -194,10 +194,10 @@ def save_figure(figure: Any, path: Path, **options: Any) -> None:
         figure.savefig(path, **options)
 
 
-def write_picture(path: Path, figure: Any, dpi: int = 110) -> None:
+def write_picture(path: Path, figure: Any) -> None:
     """Replace the file atomically with a figure of matplotlib's, in the format that its name ends with."""
     with replacing(path) as temporary:
-        save_figure(figure, temporary, format=path.suffix.removeprefix("."), dpi=dpi)
+        save_figure(figure, temporary, format=path.suffix.removeprefix("."), dpi=110)
 
 
 @cache

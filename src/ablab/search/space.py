@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ablab.config import compose_arm
@@ -107,10 +108,7 @@ class Space:
     def corners(self) -> Iterator[tuple[str, ...]]:
         """Yield combinations of ends and levels: all if they are few, otherwise each with the first of the others."""
         words = [[f"{d.key}={end}" for end in d.ends] for d in self.dimensions]
-        number = 1
-        for ends in words:
-            number *= len(ends)
-        if number <= MOST_CORNERS:
+        if prod(map(len, words)) <= MOST_CORNERS:
             yield from product(*words)
             return
         first = tuple(ends[0] for ends in words)

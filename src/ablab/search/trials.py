@@ -63,12 +63,11 @@ class Trials:
         from optuna import create_study, load_study
 
         self.space, self.names = space, list(objectives)
-        self.objectives: list[Objective] = list(objectives.values())
-        self._study: Any
+        self.objectives = list(objectives.values())
         if make:
             directions = [objective.direction for objective in self.objectives]
             create_study(study_name=name, storage=storage, directions=directions, load_if_exists=True)
-        self._study = load_study(study_name=name, storage=storage, sampler=sampler, pruner=rule)
+        self._study: Any = load_study(study_name=name, storage=storage, sampler=sampler, pruner=rule)
         self._storage = storage
 
     def all(self) -> list[Trial]:

@@ -3,22 +3,21 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ablab.errors import LostError, OtherCodeError
 from ablab.files import write_json
+from ablab.store.records import Strict
 
 Kind = Literal["memory", "killed", "timeout", "refused", "error"]
 
 
-class Failure(BaseModel):
+class Failure(Strict):
     """The last failure of a run.
 
     `kind`: memory (of a device or of the machine), killed (by a signal), timeout (of a queue), refused (the run began
     under other code), or error. `line`: the last line of the error.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind
     line: str

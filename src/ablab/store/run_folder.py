@@ -23,9 +23,10 @@ from ablab.store.register import Register, is_waiting, waited_for
 from ablab.store.shared import with_definitions, without_definitions
 
 SELECTED = "selected.safetensors"
+"""File of the selected weights, in the folder of checkpoints."""
+
 STATE = "state.json"
 """What training leaves of a task of one's own, in place of weights."""
-"""File of the selected weights, in the folder of checkpoints."""
 
 TOKENIZERS = ("src.model", "tgt.model", "text_tokenizer.json")
 """Files beside weights, of those that a task has, without which they cannot be used."""
@@ -261,13 +262,13 @@ class RunFolder:
         self, evaluation: Evaluation, hypotheses: Sequence[str] | None, n_best: Sequence[NBest] | None = None
     ) -> None:
         """Write an evaluation, its hypotheses first, if it has any: an evaluation that can be read is complete."""
-        if hypotheses is None:
-            self._enter(f"evaluations/{evaluation.evaluation_id}.json", evaluation.model_dump())
-            return
-        translations, lists = self.translations(evaluation.evaluation_id), self.n_best(evaluation.evaluation_id)
-        write_lines(translations, hypotheses)
-        digests = {"hypotheses": sha256(translations)}
+        digests = {}
+        if hypotheses is not None:
+            translations = self.translations(evaluation.evaluation_id)
+            write_lines(translations, hypotheses)
+            digests["hypotheses"] = sha256(translations)
         if n_best is not None:
+            lists = self.n_best(evaluation.evaluation_id)
             write_text(lists, "".join(n_best_lines(n_best)))
             digests["n_best"] = sha256(lists)
         evaluation = evaluation.model_copy(update=digests)
