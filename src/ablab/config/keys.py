@@ -1,7 +1,7 @@
 """Every key that can be typed: the fields of all tasks, with their roles, and which of them take text."""
 
-from collections.abc import Collection, Mapping
-from typing import get_origin
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeVar, get_origin
 
 from ablab.code.folders import cached_by_folders
 from ablab.config.groups import groups, kinds, option_values
@@ -9,6 +9,8 @@ from ablab.config.kinds import class_of, handed, part_of
 from ablab.config.schema import Config, part_groups, schemas
 from ablab.errors import UserError
 from ablab.fields import Group, Role, TextShape, alternatives, text_type
+
+R = TypeVar("R")
 
 
 def key_of_now(key: str) -> str:
@@ -70,26 +72,27 @@ def fields_of(group: str, option: str) -> Collection[str] | None:
     return None if found is None else [name for name in found.model_fields if name != "code"]
 
 
+def _classes_of_kinds() -> Iterator[tuple[str, type[Group]]]:
+    """Yield the class of each kind, with its group. A part that cannot be read is an error only where it is chosen."""
+    for group in part_groups():
+        for kind in sorted(kinds(group)):
+            if (found := _if_readable(class_of, group, kind)) is not None:
+                yield group, found
+
+
 @cached_by_folders
 def fields_of_options() -> Mapping[str, Role]:
     """Return dotted name and role of every field of every kind."""
-    return {
-        name: role
-        for group in part_groups()
-        for kind in sorted(kinds(group))
-        if (found := _readable_class_of(group, kind)) is not None
-        for name, role in found.walk(f"{group}.")
-        if name != f"{group}.code"
-    }
+    walked = ((group, field) for group, kind in _classes_of_kinds() for field in kind.walk(f"{group}."))
+    return {name: role for group, (name, role) in walked if name != f"{group}.code"}
 
 
 @cached_by_folders
 def texts_of_options() -> Mapping[str, TextShape]:
     """Return the dotted name of every field that takes text under every kind that has it, and which text."""
     found: dict[str, TextShape | None] = {}
-    for group, kind in [(each, kind) for each in part_groups() for kind in sorted(kinds(each))]:
-        kind_class = _readable_class_of(group, kind)
-        for name, annotation in () if kind_class is None else kind_class.types(f"{group}."):
+    for group, kind in _classes_of_kinds():
+        for name, annotation in kind.types(f"{group}."):
             text = text_type(annotation)
             known = found.get(name, text)
             found[name] = text if known is text else TextShape.ONE_OR_MORE if known and text else None
@@ -99,45 +102,30 @@ def texts_of_options() -> Mapping[str, TextShape]:
 @cached_by_folders
 def mappings_of_options() -> Collection[str]:
     """Return the dotted name of every field that is a mapping: keys below it can be typed that no schema names."""
-    classes = [(group, _readable_class_of(group, kind)) for group in part_groups() for kind in kinds(group)]
-    return {
-        name
-        for group, found in classes
-        for name, annotation in (() if found is None else found.types(f"{group}."))
-        if any(get_origin(each) is dict for each in alternatives(annotation))
-    }
-
-
-def _readable_class_of(group: str, kind: str) -> type[Group] | None:
-    """Return the class of a kind, or None where its part cannot be read: that is an error only where it is chosen."""
-    try:
-        return class_of(group, kind)
-    except UserError:
-        return None
+    typed = (field for group, kind in _classes_of_kinds() for field in kind.types(f"{group}."))
+    return {name for name, annotation in typed if any(get_origin(each) is dict for each in alternatives(annotation))}
 
 
 def readers(key: str) -> tuple[str, ...]:
     """Return the options of the group in `group.field` that read the field."""
     group, _, field = key.partition(".")
-    return tuple(name for name in groups()[group] if field in _readable_fields_of(group, name))
+    return tuple(name for name in groups()[group] if field in (_if_readable(fields_of, group, name) or ()))
 
 
 def askers(key: str) -> tuple[str, ...]:
     """Return the options whose parts ask for a field outside their group."""
     group, name = handed()[key], key.rpartition(".")[2]
-    return tuple(option for option in groups()[group] if name in _readable_parameters_of(group, option))
+    return tuple(option for option in groups()[group] if name in (_if_readable(_parameters_of, group, option) or ()))
 
 
-def _readable_parameters_of(group: str, option: str) -> Collection[str]:
+def _parameters_of(group: str, option: str) -> Collection[str]:
+    part = part_of(group, str(option_values(group, option).get("kind")))
+    return () if part is None else part.signature.parameters
+
+
+def _if_readable(read: Callable[[str, str], R | None], group: str, name: str) -> R | None:
+    """Return what is read of a part, or None where its source cannot be read."""
     try:
-        part = part_of(group, str(option_values(group, option).get("kind")))
-        return () if part is None else part.signature.parameters
+        return read(group, name)
     except UserError:
-        return ()
-
-
-def _readable_fields_of(group: str, option: str) -> Collection[str]:
-    try:
-        return fields_of(group, option) or ()
-    except UserError:
-        return ()
+        return None
