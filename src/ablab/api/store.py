@@ -1,6 +1,6 @@
 """A store opened: its runs, chosen by conditions, and its studies."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -44,9 +44,6 @@ class Runs(Sequence[Run]):
 
     def __len__(self) -> int:
         return len(self._runs)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs)
 
     def __repr__(self) -> str:
         return f"Runs({len(self)})"

@@ -1,6 +1,6 @@
 """Rows of data, which become a pandas DataFrame when asked to."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ablab.errors import UserError
@@ -30,9 +30,6 @@ class Rows(Sequence[Row]):
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
 
     def __repr__(self) -> str:
         return f"Rows({len(self)} of {', '.join(self.columns) or 'no columns'})"

@@ -207,20 +207,16 @@ def listed_fields(chosen: Mapping[str, str]) -> list[str]:
         kind = option_values(group, option).get("kind")
         for field, default in () if kind is None else defaults_of(group, kind).items():
             sections.setdefault(group, {}).setdefault(field, f"{field}: {as_typed(default)}  # the part's own default")
-    return [
-        *sections[TOP].values(),
-        *(line for section in sections if section for line in (f"{section}:", *_indented(sections[section]))),
-    ]
+    listed = list(sections.pop(TOP).values())
+    for section, fields in sections.items():
+        listed += [f"{section}:", *(f"  {line}" for line in fields.values())]
+    return listed
 
 
 def fields_of_group(group: str, option: str) -> list[str]:
     """Return a line per field of its own group that an option sets."""
     found = (field for path in option_files(group, option) for field in _lines(group, path))
     return list({key: line for section, key, line in found if section == group}.values())
-
-
-def _indented(section: Mapping[str, str]) -> Iterator[str]:
-    yield from (f"  {line}" for line in section.values())
 
 
 def _lines(group: str, path: Path) -> Iterator[tuple[str, str, str]]:
