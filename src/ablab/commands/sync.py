@@ -1,7 +1,5 @@
 """The `sync` command: send to W&B the events that it lacks, of each run and study of a store."""
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from ablab.tracking.events import EVENTS, FOLDER
 from ablab.tracking.sender import sent
 from ablab.tracking.server import check_login, out_of_reach
 from ablab.tracking.tracker import RunCard
-from ablab.tracking.wandb import LOG, waited
+from ablab.tracking.wandb import sending, waited
 
 
 class ToSend(Strict):
@@ -65,7 +63,7 @@ def sync(arguments: Sequence[str]) -> int:
         listed.append(ToSend(folder=str(folder), project=where))
         where += f" as {cards[-1].id_there}" * (cards[-1].id_there != folder.name)
         console.say(f"{at} to {where}{': not sent' * options.dry_run}")
-        if not options.dry_run and (problem := _send(folder)) is not None:
+        if not options.dry_run and (problem := waited(sending(folder), folder, SECONDS)) is not None:
             problems.append(f"{folder}: W&B has not taken all of it ({problem})")
             if out_of_reach() is not None:
                 raise LostError(f"{problems[-1]}; typed again, the line goes on there")
@@ -100,14 +98,6 @@ def _check_server() -> None:
     check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
     if (problem := out_of_reach()) is not None:
         raise UserError(f"W&B is out of reach ({problem}); nothing was sent")
-
-
-def _send(folder: Path) -> str | None:
-    """Send the events; return what hindered it, or None."""
-    command = [sys.executable, "-m", "ablab.tracking.sender", str(folder)]
-    with (folder / FOLDER / LOG).open("ab") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    return waited(process, folder, SECONDS)
 
 
 def _of_earlier_versions(outputs: Path) -> int:

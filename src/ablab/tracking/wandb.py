@@ -90,16 +90,21 @@ class Wandb(Events):
 
     def _started(self) -> "subprocess.Popen[bytes] | None":
         try:
-            start = (self._run / FOLDER / EVENTS).stat().st_size
-            words = map(str, (self._run, self._mode, os.getpid(), start))
-            command = [sys.executable, "-m", "ablab.tracking.sender", *words]
-            with (self._run / FOLDER / LOG).open("ab") as log:
-                return subprocess.Popen(  # a session of its own: Ctrl-C is for the run
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
+            begun = (self._run / FOLDER / EVENTS).stat().st_size
+            # In a session of its own: Ctrl-C is for the run.
+            return sending(self._run, self._mode, str(os.getpid()), str(begun), start_new_session=True)
         except OSError as error:
             self._say(f"W&B is told nothing ({error.strerror}); ablab sync sends it")
             return None
+
+
+def sending(folder: Path, *words: str, start_new_session: bool = False) -> "subprocess.Popen[bytes]":
+    """Start a process that sends the events of `folder`; `words`: as `sender.main` takes them after the folder."""
+    command = [sys.executable, "-m", "ablab.tracking.sender", str(folder), *words]
+    with (folder / FOLDER / LOG).open("ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=start_new_session
+        )
 
 
 def waited(process: "subprocess.Popen[bytes]", folder: Path, seconds: float) -> str | None:
