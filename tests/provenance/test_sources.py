@@ -70,7 +70,7 @@ NOW = (code("training", RECIPE).digest, code("evaluation", RECIPE).digest)
 
 def test_reports_screens_and_names_of_modules_are_no_part_of_it(copy):
     copy.edit("report/latex.py", '"""', '"""Another word. ')
-    copy.edit("tracking/console.py", "step {task.completed:,.0f}", "at step {task.completed:,.0f}")
+    copy.edit("tracking/console.py", 'self._progress("step",', 'self._progress("at step",')
     copy.edit("transformer/model/dropout.py", "import torch", "# A comment.\nimport torch")
     (copy.folder / "transformer" / "model" / "dropout.py").rename(
         copy.folder / "transformer" / "model" / "dropped_units.py"

@@ -67,11 +67,8 @@ class JudgedFrame:
         write_text(Path(path), page(named(self.document)))
         return Path(path)
 
-    def __str__(self) -> str:
-        return self.text
-
     def __repr__(self) -> str:
-        return self.text  # as a notebook shows it
+        return self.text  # as a notebook shows it, and print
 
 
 def judge_frame(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -92,7 +93,7 @@ class Store:
             return Runs(found)
         are_meant = meeting(with_sizes(found, where), where)
         index.keep()
-        return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
+        return Runs(compress(found, are_meant))
 
     def run(self, reference: str) -> Run:
         """Return the run with this id, unambiguous beginning of an id, display name, or path; Error otherwise."""

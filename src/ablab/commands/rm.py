@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 
 from ablab.api import open as open_store
@@ -136,8 +137,7 @@ def superseded(store: Store, where: str = "") -> Runs:
     folders = sorted(path for path in (store.path / ASIDE).glob("r*-*") if path.is_dir())
     arms = store.arms()  # as it was planned before it was set aside
     found = [Run(RunFolder(path), arms.get(path.name.rpartition("-")[0])) for path in folders]
-    are_meant = meeting(with_sizes(found, where), where)
-    return Runs(run for run, is_meant in zip(found, are_meant, strict=True) if is_meant)
+    return Runs(compress(found, meeting(with_sizes(found, where), where)))
 
 
 def find_superseded(store: Store, reference: str) -> list[Run]:

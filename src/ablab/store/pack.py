@@ -15,12 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 from zipfile import ZipInfo
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
+from pydantic import StringConstraints, ValidationError, field_validator
 
 from ablab.errors import UserError, reason
 from ablab.files import sha256
 from ablab.files.disk import replacing
 from ablab.store.chain import Chain
+from ablab.store.records import Strict
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
@@ -45,10 +46,8 @@ LARGEST = 1100
 """Bytes that a byte of an archive may stand for: deflate reaches 1,032, and counts by bzip2 about 20."""
 
 
-class Contents(BaseModel):
+class Contents(Strict):
     """What an archive has beside recipes, records and results. `text`: what shows sentences."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     weights: bool
     text: bool = True

@@ -45,27 +45,19 @@ class Console:
     @contextmanager
     def training_bar(self) -> Iterator["TrainingBar"]:
         """Show a bar for training steps."""
-        columns = (
-            TextColumn("step {task.completed:,.0f}"),
-            BarColumn(bar_width=30),
-            _Total(),
-            TextColumn("{task.fields[shown]}"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
+        with self._progress("step", TextColumn("{task.fields[shown]}")) as progress:
             yield TrainingBar(progress)
 
     @contextmanager
     def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         """Show a bar that counts items, and yield the function that advances it; `total`: None if it is unknown."""
-        columns = (
-            TextColumn(f"{title} {{task.completed:,.0f}}"),
-            BarColumn(bar_width=30),
-            _Total(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self.rich, disable=not self.bars, transient=True) as progress:
+        with self._progress(title) as progress:
             yield partial(progress.advance, progress.add_task("", total=total))
+
+    def _progress(self, title: str, *more: ProgressColumn) -> Progress:
+        count, bar = TextColumn(f"{title} {{task.completed:,.0f}}"), BarColumn(bar_width=30)
+        columns = (count, bar, _Total(), *more, TimeRemainingColumn())
+        return Progress(*columns, console=self.rich, disable=not self.bars, transient=True)
 
     def result(
         self, task: Task, folder: RunFolder, record: Record, evaluation: Any, curve: Any, *, smoke: bool
