@@ -213,9 +213,8 @@ def _settle(values: DictConfig, group: str, option: str) -> None:
     stays: there, a field that it lacks is an error.
     """
     if TARGET in values:
-        values["kind"] = with_kind(group, {key: values[key] for key in (TARGET, "kind") if key in values}, option)[
-            "kind"
-        ]
+        named = {key: values[key] for key in (TARGET, "kind") if key in values}
+        values["kind"] = with_kind(group, named, option)["kind"]
         del values[TARGET]
     found = class_of(group, values.get("kind"))
     if found is None:

@@ -47,17 +47,13 @@ def _with_settings(kind: str, settings: str) -> Task:
     return made
 
 
+@cached_by_folders
 def task_named(kind: str = DEFAULT) -> Task:
     """Return the task of a kind, without settings: what it declares of its scores.
 
     One that is gone, or a draft that is no task yet, declares none: that is an error only where it is chosen. So does
     one that no option names here: a record from elsewhere must not import what it likes.
     """
-    return _task_named(kind)
-
-
-@cached_by_folders
-def _task_named(kind: str) -> Task:
     try:
         part = part_of("task", kind) if kind in kinds("task") else None
         found = None if part is None else load(part)
