@@ -209,13 +209,12 @@ class _Form:
 
     def _annotated(self, node: ast.AnnAssign) -> Tree:
         """Return the form of an annotated assignment: a field inside a class, a plain assignment outside."""
+        types = [self.of(node.annotation)] if self.read.types else []
         if not self.scopes.in_class:
-            types = [self.of(node.annotation)] if self.read.types else []
             return ["Assign", ["targets", [self.of(node.target)]], ["value", self.of(node.value)], *types]
         marks = {part.id for part in ast.walk(node.annotation) if isinstance(part, ast.Name)}
         marks |= {part.attr for part in ast.walk(node.annotation) if isinstance(part, ast.Attribute)}
         marked = [mark for mark in MARKS if mark in marks]
-        types = [self.of(node.annotation)] if self.read.types else []
         return ["AnnAssign", marked, self.of(node.target), self.of(node.value), *types]
 
     def _text(self, node: ast.JoinedStr) -> Tree:

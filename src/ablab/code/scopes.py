@@ -12,13 +12,10 @@ Targets = tuple[str, ...]
 """All possible targets of a name, in textual order: dotted names, and LOCAL."""
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-BINDING = (
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
-    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar),
-)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+BINDING = (*FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 LEAVES = (ast.Name, ast.Constant, ast.expr_context)
-OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
+OWN_SCOPE = (*FUNCTIONS, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 
 class _Scope(NamedTuple):
