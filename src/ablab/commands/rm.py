@@ -1,10 +1,10 @@
 """The `rm` command: set runs aside, bring them back, or delete what was set aside."""
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 
@@ -235,12 +235,8 @@ def rm(arguments: Sequence[str]) -> int:
     if options.forever and options.undo:
         raise UserError("rm: forever=true deletes what undo=true would bring back; say one of them")
     store = open_store(options.outputs)
-    if options.undo:
-        done = restore(store, _aside(store, options), dry_run=options.dry_run)
-    elif options.forever:
-        done = erase(store, _aside(store, options), dry_run=options.dry_run)
-    else:
-        done = set_aside(store, _there(store, options), dry_run=options.dry_run)
+    act = restore if options.undo else erase if options.forever else set_aside
+    done = act(store, _meant(store, options), dry_run=options.dry_run)
     if options.format == "json":
         say_json(done)
         return DONE
@@ -248,27 +244,20 @@ def rm(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _there(store: Store, options: RmOptions) -> list[Run]:
-    """Return the runs in runs/ that are meant."""
-    if options.where is not None or options.older is not None:
-        return _meant(options, store.runs, f"{store.path}/runs")
-    return _distinct(store.run(reference) for reference in _references(options))
-
-
-def _aside(store: Store, options: RmOptions) -> list[Run]:
-    """Return the runs in superseded/ that are meant: nothing else is deleted or brought back."""
-    if options.where is not None or options.older is not None:
-        return _meant(options, lambda where: superseded(store, where), f"{store.path}/{ASIDE}")
-    return _distinct(run for reference in _references(options) for run in find_superseded(store, reference))
-
-
-def _meant(options: RmOptions, find: Callable[[str], Sequence[Run]], place: str) -> list[Run]:
+def _meant(store: Store, options: RmOptions) -> list[Run]:
+    """Return the runs that are meant: those that were set aside where they are to be brought back or deleted."""
+    is_aside = options.undo or options.forever
+    if options.where is None and options.older is None:
+        named = partial(find_superseded, store) if is_aside else lambda reference: [store.run(reference)]
+        return list({run.id: run for reference in _references(options) for run in named(reference)}.values())
     where = options.where or ""
     if not f"{where} {options.older or ''}".split():
         raise UserError("where=: say which runs, such as where='state=failed'")
+    find = partial(superseded, store) if is_aside else store.runs
     if not (found := list(find(f"{where} {_as_condition(options.older)}"))):
         hint = near_miss([run.values for run in find("")], where)
         typed = [f"where={where}"] * bool(where) + [f"older={options.older}"] * bool(options.older)
+        place = f"{store.path}/{ASIDE if is_aside else 'runs'}"
         raise UserError(f"{' '.join(typed)}: no run in {place} is like that{hint}")
     return found
 
@@ -287,10 +276,6 @@ def _references(options: RmOptions) -> list[str]:
     if not (references := [one for one in (options.runs or "").split(",") if one]):
         raise UserError(f"runs={options.runs}: names no run; allowed: run ids with commas between")
     return references
-
-
-def _distinct(runs: Iterable[Run]) -> list[Run]:
-    return list({run.id: run for run in runs}.values())
 
 
 def _say(done: RemovedRuns, console: Console, options: RmOptions) -> None:
