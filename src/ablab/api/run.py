@@ -253,14 +253,10 @@ class Run:
         study, arm, name = self.arm or ("", "", "")
         planned = {key: value for key, value in (("study", study), (ARM, arm), (LABEL, name)) if value}
         if self.record is None:
-            return {**itself, **_groups(self.recipe), **typed(self.recipe), **planned, "state": self.state}
-        return {
-            **itself,
-            **values_of(self.record, self.judged),
-            **planned,
-            ENDED: self.record.ended,
-            "state": self.state,
-        }
+            known = {**_groups(self.recipe), **typed(self.recipe)}
+        else:
+            known = {**values_of(self.record, self.judged), ENDED: self.record.ended}
+        return {**itself, **known, **planned, "state": self.state}
 
     def row(self) -> dict[str, Any]:
         """Return the run as a row of a table: what it is, its scores, its groups and its settings."""

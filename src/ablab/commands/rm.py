@@ -109,8 +109,7 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
         check_inside(store, run.path)
     dependents = Dependents(store)
     removed = [Removed(run=run.id, **_called(run), bytes=size(run.path), dependents=dependents.of(run)) for run in runs]
-    if any(run.state == "running" for run in runs):
-        busy = next(run.id for run in runs if run.state == "running")
+    for busy in (run.id for run in runs if run.state == "running"):
         raise BusyError(f"{busy} is being worked on by another process; wait for it, or stop it")
     if dry_run:
         return RemovedRuns(dry_run=True, runs=removed)
