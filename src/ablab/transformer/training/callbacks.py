@@ -6,8 +6,9 @@ what they are called with, and a list of them. Those that a run has are in ablab
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.transformer.training.state import TrainingState
@@ -83,19 +84,39 @@ class Callback:
         """Called with a figure; `draw` makes its file where that is still to be done, so call it only for use."""
 
 
+P = ParamSpec("P")
+
+
+def _of_each(method: Callable[Concatenate[Callback, P], None]) -> Callable[Concatenate["Callbacks", P], None]:
+    """Return a method that calls this one of each callback, in their order."""
+
+    @wraps(method)
+    def call(self: "Callbacks", /, *arguments: P.args, **named: P.kwargs) -> None:
+        for callback in self.callbacks:
+            getattr(callback, method.__name__)(*arguments, **named)
+
+    return call
+
+
 class Callbacks(Callback):
     """A list of callbacks, called one after the other."""
 
     def __init__(self, callbacks: Iterable[Callback]) -> None:
         self.callbacks = list(callbacks)
 
-    def on_stage(self, stage: str) -> None:
-        for callback in self.callbacks:
-            callback.on_stage(stage)
-
-    def on_message(self, line: str) -> None:
-        for callback in self.callbacks:
-            callback.on_message(line)
+    on_stage = _of_each(Callback.on_stage)
+    on_message = _of_each(Callback.on_message)
+    on_fit_start = _of_each(Callback.on_fit_start)
+    on_step = _of_each(Callback.on_step)
+    on_log = _of_each(Callback.on_log)
+    on_validation = _of_each(Callback.on_validation)
+    on_save = _of_each(Callback.on_save)
+    on_over = _of_each(Callback.on_over)
+    on_fit_end = _of_each(Callback.on_fit_end)
+    on_summary = _of_each(Callback.on_summary)
+    on_result = _of_each(Callback.on_result)
+    on_curve = _of_each(Callback.on_curve)
+    on_picture = _of_each(Callback.on_picture)
 
     @contextmanager
     def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -108,50 +129,6 @@ class Callbacks(Callback):
 
             yield advance
 
-    def on_fit_start(self, state: TrainingState) -> None:
-        for callback in self.callbacks:
-            callback.on_fit_start(state)
-
-    def on_step(self, state: TrainingState, total_steps: int | None) -> None:
-        for callback in self.callbacks:
-            callback.on_step(state, total_steps)
-
-    def on_log(self, measurements: Measurements) -> None:
-        for callback in self.callbacks:
-            callback.on_log(measurements)
-
-    def on_validation(self, validation: Validation, samples: Samples, is_best: bool) -> None:
-        for callback in self.callbacks:
-            callback.on_validation(validation, samples, is_best)
-
     def stops(self, validations: Sequence[Validation], total_steps: int | None) -> str | None:
         reasons = [callback.stops(validations, total_steps) for callback in self.callbacks]
         return next((reason for reason in reasons if reason is not None), None)
-
-    def on_save(self) -> None:
-        for callback in self.callbacks:
-            callback.on_save()
-
-    def on_over(self, state: TrainingState) -> None:
-        for callback in self.callbacks:
-            callback.on_over(state)
-
-    def on_fit_end(self) -> None:
-        for callback in self.callbacks:
-            callback.on_fit_end()
-
-    def on_summary(self, figures: Mapping[str, Any]) -> None:
-        for callback in self.callbacks:
-            callback.on_summary(figures)
-
-    def on_result(self, record: Record, evaluation: Evaluation | None) -> None:
-        for callback in self.callbacks:
-            callback.on_result(record, evaluation)
-
-    def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
-        for callback in self.callbacks:
-            callback.on_curve(step, curve, picture)
-
-    def on_picture(self, step: int, key: str, draw: Callable[[], Path], caption: str, of: str = "") -> None:
-        for callback in self.callbacks:
-            callback.on_picture(step, key, draw, caption, of)
