@@ -17,7 +17,7 @@ from ablab.store.run_folder import CARD
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import ModelCard, find_model, of_run
 from ablab.transformer.pruning.surgery import prune
-from ablab.transformer.stages.callbacks import CurveCallback
+from ablab.transformer.stages.callbacks import TrackerCallback
 from ablab.transformer.stages.models import load_model
 from ablab.transformer.translation.validation import Validator
 from tests.pruning.conftest import pruned, the_run
@@ -197,7 +197,7 @@ class Noted:
 def test_a_tracker_gets_an_axis_of_heads(deep, small):
     (curve,) = [curve for curve in head_curves(the_run(deep)) if curve.label == "importance"]
     noted = Noted()
-    CurveCallback(noted).on_curve(1, curve, Path("heads_quality.png"))
+    TrackerCallback(noted, Path("metrics.csv")).on_curve(1, curve, Path("heads_quality.png"))
     columns, table = noted.tables["pruning/heads/importance"]
     assert tuple(columns) == HEAD_COLUMNS
     assert {len(row) for row in table} == {len(columns)}

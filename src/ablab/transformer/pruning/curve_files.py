@@ -18,11 +18,6 @@ DIGITS = {"loss": 5}
 """Digits of a validation score in the table, where they are not 4."""
 
 
-def columns(curve: Curve) -> tuple[str, ...]:
-    """Return the columns of the curve's table; of heads, the sites name which heads of each layer remain."""
-    return tuple(rows([curve])[0])
-
-
 def stem(curve: Curve) -> str:
     """Return the name, without its ending, of the curve's table and picture."""
     return "heads_quality" if curve.of_heads else "depth_quality"

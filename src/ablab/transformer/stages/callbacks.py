@@ -16,7 +16,7 @@ from ablab.tasks.task import ScoredValidation, Stops
 from ablab.tracking.console import Console
 from ablab.tracking.open import open_tracker
 from ablab.tracking.tracker import Tracker
-from ablab.transformer.pruning.curve_files import columns, rows, stem
+from ablab.transformer.pruning.curve_files import rows, stem
 from ablab.transformer.pruning.plot import HEADS, lines_of, quality_at, remaining
 from ablab.transformer.stages.console_callback import ConsoleCallback
 from ablab.transformer.training.callbacks import Callback, Callbacks, Measurements
@@ -126,7 +126,7 @@ class TimeCallback(Callback):
 
 
 class TrackerCallback(Callback):
-    """Sends curves, tables, images and figures to the tracker. `metrics`: path of the run's metrics.csv."""
+    """Sends scores, tables, images, figures and pruning curves to the tracker. `metrics`: the run's metrics.csv."""
 
     def __init__(self, tracker: Tracker, metrics: Path) -> None:
         self.tracker, self.metrics = tracker, metrics
@@ -180,21 +180,14 @@ class TrackerCallback(Callback):
         if self.tracker.shows_pictures:
             self.tracker.picture(step, key, draw(), caption, of=of)
 
-
-class CurveCallback(Callback):
-    """Sends pruning curves to the tracker."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self.tracker = tracker
-
     def on_curve(self, step: int, curve: Curve, picture: Path) -> None:
         """Send the table, the picture, and a line per curve on its own axis, so that dashboards can compare runs.
 
         The lines are those of the first curve of a label: points of another test set would mix with them.
         """
-        table = rows([curve])
+        points = rows([curve])
         key, by = (f"pruning/{HEADS}/{curve.label}", HEADS) if curve.of_heads else (f"pruning/{curve.label}", "depth")
-        self.tracker.table(step, key, list(columns(curve)), [list(row.values()) for row in table], of=curve.curve_id)
+        self.tracker.table(step, key, list(points[0]), [list(row.values()) for row in points], of=curve.curve_id)
         quality = quality_at(curve.points[0])
         caption = f"{quality.title} and decoding speed by {by}"
         self.tracker.picture(step, f"pruning/{stem(curve)}", picture, caption, of=curve.curve_id)
@@ -233,7 +226,6 @@ def run_callbacks(
             ConsoleCallback(console),
             HeartbeatCallback(heartbeat, watched),
             TrackerCallback(tracker, folder.metrics),
-            CurveCallback(tracker),
         ]
     )
 
@@ -242,5 +234,4 @@ def run_callbacks(
 def callbacks_after_training(planned: PlannedRun[Any], console: Console) -> Iterator[Callbacks]:
     """Open the tracker of a finished run that is pruned or analysed; yield the callbacks for it and the console."""
     with open_tracker(planned, console.say) as tracker:
-        tracking = TrackerCallback(tracker, planned.folder.metrics), CurveCallback(tracker)
-        yield Callbacks([ConsoleCallback(console), *tracking])
+        yield Callbacks([ConsoleCallback(console), TrackerCallback(tracker, planned.folder.metrics)])
