@@ -1,8 +1,8 @@
 """What a run says on the console: bars, a line per validation, how many epochs it has and how long it will take."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 
 from ablab.tracking.console import Console
 from ablab.transformer.training.callbacks import Callback, Measurements
@@ -20,10 +20,8 @@ class ConsoleCallback(Callback):
     def on_message(self, line: str) -> None:
         self.console.say(line)
 
-    @contextmanager
-    def counting(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        with self.console.counting(title, total) as advance:
-            yield advance
+    def counting(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+        return self.console.counting(title, total)
 
     def on_fit_start(self, state: TrainingState) -> None:
         self.bar = self._open.enter_context(self.console.training_bar())
