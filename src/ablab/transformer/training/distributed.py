@@ -1,7 +1,6 @@
 """Data-parallel steps, one process per device: assignment of micro-batches to processes, and sums of gradients."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -10,21 +9,11 @@ from torch import Tensor, nn
 from ablab.transformer.training.validation import Validation
 
 
-class Ranks(Protocol):
-    """The interface of an optimiser step to the other processes."""
-
-    def mine(self, parts: int) -> range:
-        """Return the indices of a step's micro-batches that this process computes."""
-
-    def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
-        """Sum the gradients and the loss (a scalar) over all processes, in place."""
-
-
 class SingleProcess:
     """A single process, which computes every step alone."""
 
     def mine(self, parts: int) -> range:
-        """Return all indices."""
+        """Return the indices of a step's micro-batches that this process computes: all."""
         return range(parts)
 
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor) -> None:
@@ -81,3 +70,7 @@ class ProcessGroup:
 
     def _reduce(self, tensor: Tensor, operation: dist.ReduceOp.RedOpType) -> None:
         dist.all_reduce(tensor, operation)
+
+
+Ranks = SingleProcess | ProcessGroup
+"""The interface of an optimiser step to the other processes."""

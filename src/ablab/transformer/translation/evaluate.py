@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ablab.code.code import code
 from ablab.code.differences import other_judge
@@ -33,30 +33,22 @@ def build_search(config: TranslationConfig) -> DecodingConfig:
     return DecodingConfig(decoding.beam_size, decoding.length_penalty, config.test_extra_tokens)
 
 
-class Engine(Protocol):
-    """What translates the test set. `signature`: of scores that no other engine's may be compared with."""
-
-    @property
-    def signature(self) -> dict[str, str]: ...
-
-    def at_work(self, translator: Translator) -> AbstractContextManager[Translator]:
-        """Return a context with a translator of the same model that uses the engine."""
-
-    def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
-        """Time the translators' models in turns; `budget`: in seconds."""
-
-
 class OwnEngine:
-    """ablab's own search, in single precision."""
+    """ablab's own search, in single precision.
+
+    `signature`: of scores that no other engine's may be compared with.
+    """
 
     @property
     def signature(self) -> dict[str, str]:
         return {}
 
     def at_work(self, translator: Translator) -> AbstractContextManager[Translator]:
+        """Return a context with a translator of the same model that uses the engine."""
         return nullcontext(translator)
 
     def timed(self, translators: Sequence[Translator], src: Sentences, search: DecodingConfig, budget: float) -> Timing:
+        """Time the translators' models in turns; `budget`: in seconds."""
         return translations_timed([each.model for each in translators], src, search, budget)
 
 
@@ -78,11 +70,11 @@ def _in_bfloat16(translator: Translator) -> Translator:
     return Translator(in_bfloat16(translator.model), (translator.source, translator.target))
 
 
-ENGINES: Mapping[str, Callable[[Any], Engine]] = {"ctranslate2": CTranslate2Engine}
+ENGINES: Mapping[str, Callable[[Any], CTranslate2Engine]] = {"ctranslate2": CTranslate2Engine}
 """Engines other than ours, by decoding.engine: each is made from decoding.quantization."""
 
 
-def build_engine(config: TranslationConfig) -> Engine:
+def build_engine(config: TranslationConfig) -> OwnEngine | CTranslate2Engine:
     """Build what translates the test set."""
     decoding = config.decoding
     if decoding.engine == "own":

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from ablab.errors import MachineError, UserError, is_installed
 from ablab.transformer.data.blocks import subsample
@@ -21,39 +20,9 @@ A_SENTENCE = 60
 """Characters of a sentence, about."""
 
 
-class Texts(Protocol):
-    """Training, validation and test documents, and the digests by which they are known before they are read."""
-
-    @property
-    def characters(self) -> int:
-        """Number of characters of the training text, or a guess."""
-
-    @property
-    def test_names(self) -> list[str]:
-        """Name of each test set in tables."""
-
-    def check(self) -> None:
-        """Raise UserError, before anything is written, when a file or a library is missing."""
-
-    def count(self, split: str) -> int | None:
-        """Return the number of documents that a split has, if that is known; of the smallest of several test sets."""
-
-    def digests(self) -> dict[str, str]:
-        """Return the digests of what decides training and selection."""
-
-    def test_digest(self) -> str:
-        """Return the digest of what decides the test text."""
-
-    def documents(self, split: str) -> Iterator[str]:
-        """Yield the documents of training or validation, as many as the options ask for."""
-
-    def tests(self) -> list[tuple[str, Iterator[str]]]:
-        """Return the name of each test set, and its documents, as many as the options ask for."""
-
-
 @dataclass(frozen=True)
 class OneSide:
-    """One side of a parallel corpus: each of its sentences is a document."""
+    """One side of a parallel corpus, read as a `TextCorpus` is: each of its sentences is a document."""
 
     corpus: Corpus
 
@@ -106,7 +75,7 @@ class OneSide:
                 yield text
 
 
-def text_of(data: Corpus | TextCorpus) -> Texts:
+def text_of(data: Corpus | TextCorpus) -> OneSide | TextCorpus:
     """Return the documents of a corpus."""
     return OneSide(data) if isinstance(data, Corpus) else data
 
