@@ -1,6 +1,6 @@
 """What claims and pictures read from pruning curves: quality at a depth or a number of heads, depth at a fall."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,7 @@ from ablab.tasks.plan import PlannedRun
 from ablab.tasks.task import Chart, OfCurve
 from ablab.transformer.config.options import RulePruning, removes_heads
 from ablab.transformer.pruning.heads import Heads, head_counts
-from ablab.transformer.pruning.plot import Quality, remaining
+from ablab.transformer.pruning.plot import HEADS, Quality, remaining
 from ablab.transformer.pruning.strategies import Depths, targets
 
 PRUNED: Mapping[str, str] = {
@@ -21,12 +21,29 @@ PRUNED: Mapping[str, str] = {
 
 
 def of_curve(claim: Any, quality: Quality) -> OfCurve | None:
-    """Return the measure of a claim that has `fall`, `layers` or `heads`; None for any other."""
-    if claim.fall is not None:
-        return depth_measure(claim.fall, quality)
-    if claim.layers is not None:
-        return pruned_measure(claim.layers, quality)
-    return None if claim.heads is None else fewer_heads_measure(claim.heads, quality)
+    """Return the measure of a claim that has `fall`, `layers` or `heads`; None for any other.
+
+    They are the decoder layers left when pruning has cost `fall`, interpolated linearly between depths; and the quality
+    with so many decoder layers, of a pruned model or of a whole one of that depth, or with so many heads.
+    """
+    fall, layers, heads = claim.fall, claim.layers, claim.heads
+    if fall is not None:
+        title = f"decoder layers at a fall of {fall:g} {quality.unit}"
+        return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall, quality.key))
+    if layers is not None:
+        return _quality_with(f"{layers} decoder layers", "decoder", layers, quality)
+    return None if heads is None else _quality_with(f"{heads} heads", HEADS, heads, quality)
+
+
+def _quality_with(what: str, name: str, count: int, quality: Quality) -> OfCurve:
+    """Return the quality where `count` layers or heads remain on the curve of this name."""
+    along = _along(name, lambda point: point.scores[quality.key])
+    return OfCurve(
+        f"{quality.title} with {what}",
+        *(quality.unit, quality.digits, quality.higher_is_better),
+        read=lambda curve: dict(along(curve)).get(count),
+        of_heads=name == HEADS,
+    )
 
 
 def check_measured(claim: Any, planned: PlannedRun[Any]) -> None:
@@ -61,55 +78,22 @@ def _check_heads(heads: int, planned: PlannedRun[Any]) -> None:
         raise UserError(f"claims.heads={heads}: measured are {', '.join(map(str, counts))} heads")
 
 
-def depth_measure(fall: float, quality: Quality) -> OfCurve:
-    """Return the decoder layers left when pruning has cost `fall`, interpolated linearly between depths."""
-    title = f"decoder layers at a fall of {fall:g} {quality.unit}"
-    return OfCurve(title, "layers", 2, False, lambda curve: depth_at_fall(curve, fall, quality.key))
-
-
-def pruned_measure(layers: int, quality: Quality) -> OfCurve:
-    """Return the quality with `layers` decoder layers, of a pruned model or of a whole one of that depth."""
-
-    def read(curve: Curve) -> float | None:
-        return next((point.scores[quality.key] for point in _decoder(curve) if _depth(point) == layers), None)
-
-    title = f"{quality.title} with {layers} decoder layers"
-    return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read)
-
-
-def fewer_heads_measure(heads: int, quality: Quality) -> OfCurve:
-    """Return the quality of a model of which `heads` heads remain, by the curve that compares the arms."""
-
-    def read(curve: Curve) -> float | None:
-        return next((point.scores[quality.key] for point in curve.points if remaining(point) == heads), None)
-
-    title = f"{quality.title} with {heads} heads"
-    return OfCurve(title, quality.unit, quality.digits, quality.higher_is_better, read, of_heads=True)
-
-
 def depth_at_fall(curve: Curve, fall: float, key: str) -> float | None:
     """Return the depth at which the decoder's curve, from the deep end, first lies `fall` below the whole model.
 
     `key`: of the score, the higher the better.
     The shallowest measured depth where it never does, since fewer layers were not measured. None without such a curve.
     """
-    points = sorted(_decoder(curve), key=_depth, reverse=True)
+    points = sorted((point for point in curve.points if point.curve == "decoder"), key=remaining, reverse=True)
     if len(points) < 2:
         return None
     bound = points[0].scores[key] - fall
     for deeper, shallower in pairwise(points):
         above, below = deeper.scores[key], shallower.scores[key]
         if below < bound:
-            return _depth(deeper) - (above - bound) / (above - below) * (_depth(deeper) - _depth(shallower))
-    return float(_depth(points[-1]))
-
-
-def _decoder(curve: Curve) -> Iterator[Point]:
-    return (point for point in curve.points if point.curve == "decoder")
-
-
-def _depth(point: Point) -> int:
-    return len(point.decoder)
+            depth = remaining(deeper)
+            return depth - (above - bound) / (above - below) * (depth - remaining(shallower))
+    return float(remaining(points[-1]))
 
 
 def _speed(point: Point) -> float:

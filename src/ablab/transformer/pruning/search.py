@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, isqrt
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ablab.code.load import construct
 from ablab.config.kinds import chosen_part
@@ -17,14 +17,16 @@ from ablab.transformer.model.transformer import TokenModel
 from ablab.transformer.pruning.heads import Head, Heads, HeadStrategy, Importance, Removal, at_random, by_importance
 from ablab.transformer.pruning.strategies import STACKS, Depths, Kept, Strategy
 
+Remaining = TypeVar("Remaining", contravariant=True)
 
-class Judge(Protocol):
-    """Validation scores of the model with only the layers kept; each is computed once."""
 
-    def loss(self, kept: Kept) -> float:
+class Judge(Protocol[Remaining]):
+    """Validation scores of the model with only the layers, or heads, kept; each is computed once."""
+
+    def loss(self, kept: Remaining) -> float:
         """Return nats per target token."""
 
-    def quality(self, kept: Kept) -> float:
+    def quality(self, kept: Remaining) -> float:
         """Return the score that decides among finalists, such as BLEU of greedy search; the higher the better."""
 
 
@@ -36,7 +38,7 @@ class SearchStrategy:
     1, which is greedy removal. `together`: both stacks in one search, instead of each with the other whole.
     """
 
-    judge: Judge
+    judge: Judge[Kept]
     exhaustive: int
     beam: int
     budget: int
@@ -73,7 +75,7 @@ class SearchStrategy:
 class Greedy(SearchStrategy):
     """Remove one layer at a time, the one whose absence costs least validation loss."""
 
-    def __init__(self, judge: Judge, *, together: bool) -> None:
+    def __init__(self, judge: Judge[Kept], *, together: bool) -> None:
         super().__init__(judge, exhaustive=0, beam=1, budget=1, finalists=1, together=together)
 
 
@@ -101,16 +103,6 @@ def ranked(candidates: set[Kept], loss: Callable[[Kept], float]) -> list[Kept]:
     return sorted(candidates, key=lambda kept: (loss(kept), kept))
 
 
-class HeadJudge(Protocol):
-    """Validation scores of the model with only the heads kept; each is computed once."""
-
-    def loss(self, kept: Heads) -> float:
-        """Return nats per target token."""
-
-    def quality(self, kept: Heads) -> float:
-        """Return the score that decides among finalists; the higher the better."""
-
-
 @dataclass(frozen=True)
 class HeadSearch:
     """A beam over removals of single heads, whose candidates are the least important of those that remain.
@@ -122,7 +114,7 @@ class HeadSearch:
     there are more removals.
     """
 
-    judge: HeadJudge
+    judge: Judge[Heads]
     order: Sequence[Head]
     beam: int
     budget: int
@@ -156,7 +148,7 @@ class HeadSearch:
         return finalists[0] if len(finalists) == 1 else max(finalists, key=self.judge.quality)
 
 
-def build_strategy(pruning: Pruning, model: TokenModel, judge: Judge) -> Strategy:
+def build_strategy(pruning: Pruning, model: TokenModel, judge: Judge[Kept]) -> Strategy:
     """Build the pruning strategy that the configuration names, ready to choose the layers to keep."""
     depths = {f"{stack}_layers": len(model.stacks.get(stack, ())) for stack in STACKS}
     rates = {stack: getattr(model, stack).layerdrop.rates() if stack in model.stacks else [] for stack in STACKS}
@@ -166,19 +158,21 @@ def build_strategy(pruning: Pruning, model: TokenModel, judge: Judge) -> Strateg
 
 
 def build_head_strategy(
-    pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: HeadJudge
+    pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: Judge[Heads]
 ) -> HeadStrategy:
     """Build the strategy that chooses the heads to keep. `importance` is asked only where the strategy needs it."""
     return HEAD_STRATEGIES[pruning.kind](pruning, full, importance, judge)
 
 
-def _head_search(pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: HeadJudge) -> HeadStrategy:
+def _head_search(
+    pruning: Pruning, full: Heads, importance: Callable[[], Importance], judge: Judge[Heads]
+) -> HeadStrategy:
     sizes = {"beam": 1, "finalists": 1, **pruning.own}
     own = {name: sizes[name] for name in ("beam", "budget", "finalists")}
     return HeadSearch(judge, by_importance(full, importance()), **own)
 
 
-HEAD_STRATEGIES: dict[str, Callable[[Pruning, Heads, Callable[[], Importance], HeadJudge], HeadStrategy]] = {
+HEAD_STRATEGIES: dict[str, Callable[[Pruning, Heads, Callable[[], Importance], Judge[Heads]], HeadStrategy]] = {
     "importance": lambda _, full, importance, __: Removal(by_importance(full, importance())),
     "random": lambda pruning, full, *_: Removal(at_random(full, pruning.own["seed"])),
     "greedy": _head_search,

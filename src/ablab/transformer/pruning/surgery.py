@@ -19,7 +19,7 @@ from ablab.transformer.model.heads import SITES, fewer, with_heads
 from ablab.transformer.model.transformer import AnyTokenModel
 from ablab.transformer.pruning.heads import Heads
 from ablab.transformer.pruning.saved_model import PRUNED, ModelCard, SavedModel
-from ablab.transformer.pruning.strategies import STACKS, Kept
+from ablab.transformer.pruning.strategies import Kept
 
 
 def prune(model: AnyTokenModel, kept: Kept | Heads) -> AnyTokenModel:
@@ -48,20 +48,20 @@ def prune_head_weights(weights: Mapping[str, Tensor], kept: Heads, num_heads: in
 def prune_weights(weights: Mapping[str, Tensor], kept: Kept) -> dict[str, Tensor]:
     """Prune a state dictionary: renumber layers from 0, cut values kept per layer, leave all else unchanged."""
     pruned: dict[str, Tensor] = {}
-    places = {f"{stack}.layers.{old}.": f"{stack}.layers.{new}." for stack, new, old in _moves(kept)}
+    places = {
+        f"{stack}.layers.{old}.": f"{stack}.layers.{new}."
+        for stack, layers in kept.layers.items()
+        for new, old in enumerate(layers)
+    }
     for name, tensor in weights.items():
         if match := re.match(r"(encoder|decoder)\.layers\.\d+\.", name):
             if match[0] in places:
                 pruned[places[match[0]] + name.removeprefix(match[0])] = tensor
         elif match := re.match(r"(encoder|decoder)\.layerdrop\.", name):
-            pruned[name] = tensor[list(getattr(kept, match[1]))]
+            pruned[name] = tensor[list(kept.layers[match[1]])]
         else:
             pruned[name] = tensor
     return pruned
-
-
-def _moves(kept: Kept) -> list[tuple[str, int, int]]:
-    return [(stack, new, old) for stack in STACKS for new, old in enumerate(getattr(kept, stack))]
 
 
 def save_pruned(folder: RunFolder, whole: SavedModel, curve: Curve, point: Point) -> Path:

@@ -1,5 +1,7 @@
 """The laws of pruning strategies."""
 
+from itertools import chain
+
 from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.heads import Heads, head_counts
@@ -14,12 +16,13 @@ SHAPES = (Depths(4, 4), Depths(6, 6), Depths(12, 2))
 
 
 class EvenJudge:
-    """Scores that favour even layers; no model is run."""
+    """Scores that favour even layers, or heads; no model is run."""
 
-    def loss(self, kept: Kept) -> float:
-        return 5.0 - sum(0.1 for layers in kept for layer in layers if layer % 2 == 0)
+    def loss(self, kept: Kept | Heads) -> float:
+        numbers = (each.head for each in kept.each) if isinstance(kept, Heads) else chain(*kept)
+        return 5.0 - sum(0.1 for number in numbers if number % 2 == 0)
 
-    def quality(self, kept: Kept) -> float:
+    def quality(self, kept: Kept | Heads) -> float:
         return 10.0 - self.loss(kept)
 
 
@@ -40,21 +43,11 @@ def choices(config: TranslationConfig) -> None:
                 check_choice(kept, full, target)
 
 
-class EvenHeads:
-    """Scores that favour even heads; no model is run."""
-
-    def loss(self, kept: Heads) -> float:
-        return 5.0 - sum(0.1 for head in kept.each if head.head % 2 == 0)
-
-    def quality(self, kept: Heads) -> float:
-        return 10.0 - self.loss(kept)
-
-
 def _of_heads(config: TranslationConfig) -> None:
     model = config.model
     full = Heads.all_of(model.encoder_layers, model.decoder_layers, model.num_heads)
     importance = {site: [[1.0 / (1 + head) for head in heads] for heads in at] for site, at in full.sites.items()}
-    strategy = build_head_strategy(config.pruning, full, lambda: importance, EvenHeads())
+    strategy = build_head_strategy(config.pruning, full, lambda: importance, EvenJudge())
     counts = head_counts(full, config.pruning.own["heads"])
     chosen = strategy(full, counts)
     require(chosen == strategy(full, counts), "a second choice of heads is another")
