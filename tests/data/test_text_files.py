@@ -18,14 +18,18 @@ from ablab.transformer.data.text_files import (
     count_pairs,
     digest_of_pair,
     locate,
-    read_lines,
     read_pairs,
+    stream_lines,
 )
 from tests.variants import variants
 
 characters = st.characters(exclude_categories=("Cs",), exclude_characters="\n")
 sentences = st.lists(st.text(characters).map(one_line), min_size=1)
 reuse_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+
+
+def lines_in(path):
+    return list(stream_lines(path))
 
 
 @given(lines=sentences, chunk=st.integers(1, 40))
@@ -37,7 +41,7 @@ def test_the_same_text_reads_the_same_and_has_the_same_digest(tmp_path: Path, li
         for name, stored in variants(lines).items():
             path = tmp_path / name
             path.write_bytes(gzip.compress(stored) if name.endswith(".gz") else stored)
-            assert read_lines(path) == lines
+            assert lines_in(path) == lines
             assert content_digest(path) == hashlib.sha256(text_of(map(readable, lines)).encode()).hexdigest()
             assert count_pairs(path, path) == len(lines)
 
@@ -46,7 +50,7 @@ def test_the_same_text_reads_the_same_and_has_the_same_digest(tmp_path: Path, li
 @reuse_folder
 def test_a_carriage_return_inside_a_sentence_ends_no_line(tmp_path: Path, raw: list[str]) -> None:
     (tmp_path / "a.en").write_bytes("".join(f"{line}\n" for line in raw).encode())
-    assert read_lines(tmp_path / "a.en") == [one_line(line.removesuffix("\r")) for line in raw]
+    assert lines_in(tmp_path / "a.en") == [one_line(line.removesuffix("\r")) for line in raw]
 
 
 def test_the_digest_follows_every_byte_and_the_side(tmp_path: Path) -> None:
@@ -85,7 +89,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "train.en").mkdir()
     with pytest.raises(UserError, match=r"train\.en is a folder"):
         locate(tmp_path / "train", "en")
-    for read in (read_lines, content_digest):
+    for read in (lines_in, content_digest):
         with pytest.raises(UserError, match=r"train\.en is a folder"):
             read(tmp_path / "train.en")
 
@@ -96,7 +100,7 @@ def test_invalid_utf8_names_file_and_line(tmp_path: Path, ending: str) -> None:
     content = b"one\ntwo\ncaf\xe9\nfour\n"
     path.write_bytes(gzip.compress(content) if ending else content)
     with pytest.raises(UserError, match=rf"a\.en{ending}: line 3 is not UTF-8 \(byte 0xe9"):
-        read_lines(path)
+        lines_in(path)
 
 
 WHOLE = gzip.compress(b"one\n" * 999)
@@ -106,7 +110,7 @@ WHOLE = gzip.compress(b"one\n" * 999)
 def test_a_damaged_archive_is_named(tmp_path: Path, stored: bytes) -> None:
     path = tmp_path / "a.en.gz"
     path.write_bytes(stored)
-    for read in (read_lines, content_digest):
+    for read in (lines_in, content_digest):
         with pytest.raises(UserError, match=r"a\.en\.gz is not a whole \.gz file"):
             read(path)
 

@@ -149,11 +149,6 @@ def checked_spoken(pairs: Iterable[Pair], where: str) -> Iterator[Pair]:
         raise UserError(f"{where}: each of the {count} pairs has an empty side; none is left.")
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file, plain or `.gz`."""
-    return list(stream_lines(path))
-
-
 def stream_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, plain or `.gz`, of which little is in memory at a time."""
     before = 0
