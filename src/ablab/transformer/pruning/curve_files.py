@@ -111,7 +111,8 @@ def notes_on_curve(curve: Curve) -> list[str]:
 def _of_layers(point: Point, full: Point, stacks: Sequence[str]) -> list[str]:
     """Return the curve, and the layers that remain of each stack."""
     named = {"both": "both stacks"}.get(point.curve, f"{point.curve} alone")
-    return [named, *(_layers(getattr(point, stack), len(getattr(full, stack))) for stack in stacks)]
+    both = ((getattr(point, stack), getattr(full, stack)) for stack in stacks)
+    return [named, *("all" if len(kept) == len(whole) else written(kept) for kept, whole in both)]
 
 
 def _of_heads(point: Point, sites: Sequence[str]) -> list[str]:
@@ -119,10 +120,6 @@ def _of_heads(point: Point, sites: Sequence[str]) -> list[str]:
     assert point.heads is not None
     each = [[len(heads) for heads in point.heads[site]] for site in sites]
     return [f"{sum(map(sum, each))} heads", *(" ".join(map(str, counts)) for counts in each)]
-
-
-def _layers(kept: Sequence[int], depth: int) -> str:
-    return "all" if len(kept) == depth else " ".join(str(layer + 1) for layer in kept)
 
 
 def write_artefacts(folder: RunFolder, latest: Curve, title: str) -> None:

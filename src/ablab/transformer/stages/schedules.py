@@ -61,7 +61,9 @@ class Schedules:
 
 def schedules(config: TransformerConfig) -> Schedules:
     """Return both schedules from step 1 to `training.max_steps`; UserError without that."""
-    last = _last_step(config)
+    last = config.training.max_steps
+    if last is None:
+        raise UserError("training.max_steps=null: schedules are drawn up to a last step; allowed: a number of steps")
     facts = {**config.model.sizes, "peak": config.peak_rate, "total": last}
     # What decides the rates: the options with their fields, the digest of a part from outside, and what they ask for.
     learning = {"kind": config.schedule.kind, "peak": config.peak_rate, **config.schedule.own}
@@ -80,13 +82,6 @@ def schedules(config: TransformerConfig) -> Schedules:
         list(_notes(config, by_validation=by_validation)),
         by_validation,
     )
-
-
-def _last_step(config: TransformerConfig) -> int:
-    last = config.training.max_steps
-    if last is None:
-        raise UserError("training.max_steps=null: schedules are drawn up to a last step; allowed: a number of steps")
-    return last
 
 
 def _said(what: str, settings: Mapping[str, Any]) -> str:

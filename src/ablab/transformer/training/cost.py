@@ -14,7 +14,6 @@ from torch import nn
 
 from ablab.store.metrics import read_metrics
 from ablab.store.records import Cost
-from ablab.transformer.model.embedding import TiedEmbeddings
 from ablab.transformer.model.layers import DecoderLayer
 from ablab.transformer.model.products import product
 from ablab.transformer.model.transformer import Transformer
@@ -50,7 +49,7 @@ def flops_per_token(
         of_memory = cast(DecoderLayer, layer).cross_attention.key_value.weight.numel()
         memory += share * of_memory
         decoder += share * (matrix_parameters(layer) - of_memory)
-    return 6.0 * ((encoder + memory) * src_tokens_per_tgt_token + decoder + _output_parameters(model.words))
+    return 6.0 * ((encoder + memory) * src_tokens_per_tgt_token + decoder + model.words.output_matrix().numel())
 
 
 class ProductTimer:
@@ -94,10 +93,6 @@ def product_speed(device: torch.device, dtype: torch.dtype) -> float:
 def matrix_parameters(module: nn.Module) -> int:
     """Return the number of parameters of linear maps, biases left out."""
     return sum(linear.weight.numel() for linear in module.modules() if isinstance(linear, nn.Linear))
-
-
-def _output_parameters(words: TiedEmbeddings) -> int:
-    return words.output_matrix().numel()
 
 
 def cost_of(

@@ -20,7 +20,7 @@ from ablab.transformer.stages.asked import (
     of_scales,
     wanted_of,
 )
-from ablab.transformer.translation.texts import metrics_of
+from ablab.transformer.translation.texts import METRICS, WITHOUT_TEXTS
 
 PAIRS = 4
 LONGEST = 80
@@ -35,7 +35,7 @@ def readable_pairs(sources: Sequence[str], references: Sequence[str], count: int
     `count`, the `count` shortest of all are taken.
     """
     first = {pair: number for number, pair in reversed(list(enumerate(zip(sources, references, strict=True))))}
-    sizes = {number: max(map(_bytes, pair)) for pair, number in first.items() if has_both_sides(pair)}
+    sizes = {number: max(len(side.encode()) for side in pair) for pair, number in first.items() if has_both_sides(pair)}
     ordered = sorted(sizes, key=lambda number: (sizes[number], number))
     short = [number for number in ordered if sizes[number] <= LONGEST]
     if len(short) < count:
@@ -43,19 +43,12 @@ def readable_pairs(sources: Sequence[str], references: Sequence[str], count: int
     return [short[(2 * part + 1) * len(short) // (2 * count)] for part in range(count)]
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode())
-
-
 def wanted(planned: PlannedTranslation, record: Record, asked: Asked) -> list[Wanted]:
     """Return the artefacts that this run requires."""
     found = [*of_scales(planned), *of_positions(planned), *_of_sentences(planned, asked)]
     scored = {"evaluation": planned.evaluation_id, "references": evaluated(planned).references}
-    has_translations = planned.folder.translations(planned.evaluation_id).exists()
-    found += [
-        wanted_of(f"{metric}_by_length", "by_length", metric=metric, **scored)
-        for metric in metrics_of(translations=has_translations)
-    ]
+    metrics = METRICS if planned.folder.translations(planned.evaluation_id).exists() else WITHOUT_TEXTS
+    found += [wanted_of(f"{metric}_by_length", "by_length", metric=metric, **scored) for metric in metrics]
     if asked.text is not None:
         source = planned.config.data.as_read([(asked.text, "")])[0][0]
         decoding = planned.evaluation["decoding"]

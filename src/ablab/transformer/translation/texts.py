@@ -133,12 +133,10 @@ def buckets(sizes: Sequence[int]) -> list[Bucket]:
 
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
-"""Metrics by the names of their artefacts. BLEU needs the evaluation alone, chrF the translations too."""
+"""Metrics by the names of their artefacts."""
 
-
-def metrics_of(*, translations: bool) -> list[str]:
-    """Return the metrics that can be computed, with translations or without."""
-    return list(METRICS) if translations else ["bleu"]
+WITHOUT_TEXTS = ("bleu",)
+"""Those that need the evaluation alone, and no translations."""
 
 
 def by_length(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from ablab.transformer.config.schema import TranslationConfig
-from ablab.transformer.data.corpus import Parallel, Split
+from ablab.transformer.data.corpus import SPLITS, Parallel
 from ablab.transformer.translation.contracts.laws import Law, require
 
 
@@ -26,9 +26,9 @@ def digests(config: TranslationConfig) -> None:
 def splits(config: TranslationConfig) -> None:
     """Read each split twice."""
     corpus = config.data
-    for name in ("train", "valid", "test"):
-        split = _pairs(config, name)
-        require(split.pairs == _pairs(config, name).pairs, f"the {name} split changes from one reading to the next")
+    for name in SPLITS:
+        split, again = (getattr(corpus, f"{name}_split")() for _ in range(2))
+        require(split.pairs == again.pairs, f"the {name} split changes from one reading to the next")
         require(len(split.pairs) > 0, f"the {name} split is empty")
         texts = all(isinstance(side, str) for pair in split.pairs for side in pair)
         require(texts, f"a pair of the {name} split is no pair of texts")
@@ -37,11 +37,6 @@ def splits(config: TranslationConfig) -> None:
         require(count in (None, min(sizes)), f"pairs_in({name!r}) is {count}, and the split has {min(sizes)}")
     names = [each.name for each in corpus.test_splits()]
     require(names == corpus.test_names, f"test_names is {corpus.test_names}, and the splits are {names}")
-
-
-def _pairs(config: TranslationConfig, split: str) -> Split:
-    found: Split = getattr(config.data, f"{split}_split")()
-    return found
 
 
 class LawOfProcesses:
@@ -74,7 +69,7 @@ print(json.dumps(read(compose(sys.argv[1:]).config.data)))
 
 def read(corpus: Parallel) -> dict[str, str]:
     """Return a digest of the pairs of each split."""
-    splits = {name: getattr(corpus, f"{name}_split")().pairs for name in ("train", "valid", "test")}
+    splits = {name: getattr(corpus, f"{name}_split")().pairs for name in SPLITS}
     return {name: hashlib.sha256(json.dumps(pairs).encode()).hexdigest() for name, pairs in splits.items()}
 
 

@@ -36,7 +36,8 @@ def shapes(config: TranslationConfig) -> None:
     broken = [name for name, grad in gradients.items() if grad is not None and not grad.isfinite().all()]
     require(not broken, f"the gradient of {', '.join(broken)} is not finite")
     unused = [name for name, grad in gradients.items() if grad is None]
-    require(not unused or _drops_layers(config), f"no gradient reaches {', '.join(unused)}")
+    drops_layers = config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0
+    require(not unused or drops_layers, f"no gradient reaches {', '.join(unused)}")
 
 
 def padding(config: TranslationConfig) -> None:
@@ -169,10 +170,6 @@ def built(config: TranslationConfig) -> Transformer:
 
 def _size(logits: Tensor) -> float:
     return max(1.0, logits.abs().max().item())
-
-
-def _drops_layers(config: TranslationConfig) -> bool:
-    return config.layerdrop_encoder > 0 or config.layerdrop_decoder > 0
 
 
 def without_rates(config: TranslationConfig) -> TranslationConfig:

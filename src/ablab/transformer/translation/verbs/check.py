@@ -48,7 +48,8 @@ def check(words: Sequence[str], *, as_json: bool) -> int:
         console.say(f"holds   {law.sentence}" if reason is None else f"BROKEN  {law.sentence}: {said}")
         laws.append(LawChecked(law=law.sentence, broken=reason))
         reasons += [] if reason is None else [reason]
-    console.say(f"{' '.join(words)}: {_count(len(reasons))}")
+    count = f"{how_many(len(reasons), 'check')} failed" if reasons else "every check passed"
+    console.say(f"{' '.join(words)}: {count}")
     if as_json:
         say_json(PartsChecked(holds=not reasons, laws=laws))
     return FAILED if reasons else DONE
@@ -67,7 +68,3 @@ def _broken(law: "Law", config: Config) -> str | None:
     except Exception as error:
         return failure_of(error, outside_parts(config).values())
     return None
-
-
-def _count(broken: int) -> str:
-    return f"{how_many(broken, 'check')} failed" if broken else "every check passed"

@@ -136,7 +136,8 @@ def _save(
     """Save the requested model; return its folder, if any, and lines about the result and the next command."""
     if wanted == "none":
         return None, []
-    point = _smallest_within(curve) if wanted == "auto" else _of_shape(curve, wanted)
+    of_shape = (point for point in curve.points if _shape(point) == wanted)
+    point = _smallest_within(curve) if wanted == "auto" else next(of_shape)
     if point is None:
         return None, [_why_none(curve)]
     from ablab.transformer.pruning.surgery import save_pruned
@@ -197,10 +198,6 @@ def _smallest_within(curve: Curve) -> Point | None:
     good = [point for point in curve.points if sign * point.valid[quality.key] >= least]
     smaller = [point for point in good if point.parameters < full.parameters]
     return min(smaller, key=lambda point: (point.parameters, -sign * point.valid[quality.key]), default=None)
-
-
-def _of_shape(curve: Curve, wanted: str) -> Point:
-    return next(point for point in curve.points if _shape(point) == wanted)
 
 
 def _draw(

@@ -64,13 +64,9 @@ def translate(arguments: Sequence[str]) -> int:
             except UserError as error:  # the session goes on
                 console.say(str(error).replace("line 1 ", f"line {number} ", 1))
         return 0
-    sentences = as_read(saved, _read())
+    sentences = as_read(saved, lines_of(sys.stdin.buffer.read(), "standard input"))
     _say(options, _translator(options, saved, console)(sentences))
     return 0
-
-
-def _read() -> list[str]:
-    return lines_of(sys.stdin.buffer.read(), "standard input")
 
 
 def _translator(
