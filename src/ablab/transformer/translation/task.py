@@ -94,6 +94,7 @@ class Translation(TransformerTask):
     scored_again = staticmethod(texts.scored_again)
     samples = staticmethod(texts.samples)
     differing = staticmethod(texts.differing)
+    outputs_for = staticmethod(translated)
 
     def laws(self, chosen: Collection[str], line: list[str]) -> Iterator["Law"]:
         from ablab.transformer.translation.contracts import laws  # torch from here on
@@ -143,9 +144,6 @@ class Translation(TransformerTask):
         from ablab.transformer.translation.prune_curve import prune_curve
 
         return prune_curve(planned, record, callbacks)
-
-    def outputs_for(self, folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
-        return translated(folder, inputs, **settings)
 
     def dry_run(self, planned: PlannedTranslation) -> dict[str, Any]:
         from ablab.transformer.translation.training import try_out

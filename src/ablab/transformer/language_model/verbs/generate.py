@@ -31,6 +31,9 @@ def _not_near_zero(temperature: float) -> float:
     return temperature
 
 
+IF_DRAWN = ReadIf(("temperature",), lambda temperature: temperature > 0, "temperature above 0")
+
+
 class GenerateOptions(Options):
     """Continue a text with a language model's selected weights.
 
@@ -50,13 +53,11 @@ class GenerateOptions(Options):
     """beginning of the text; empty: the model begins a document of its own"""
     temperature: Annotated[float, AfterValidator(_not_near_zero)] = 1.0
     """divides the logits: below 1 likely tokens become likelier; 0 takes the likeliest"""
-    top_p: Annotated[Share, ReadIf(("temperature",), lambda temperature: temperature > 0, "temperature above 0")] = 1.0
+    top_p: Annotated[Share, IF_DRAWN] = 1.0
     """draws from the likeliest tokens whose probabilities add up to this (nucleus sampling)"""
-    seed: Annotated[
-        int, Field(ge=0), ReadIf(("temperature",), lambda temperature: temperature > 0, "temperature above 0")
-    ] = 1
+    seed: Annotated[int, Field(ge=0), IF_DRAWN] = 1
     """seed of the draws"""
-    samples: Annotated[Count, ReadIf(("temperature",), lambda temperature: temperature > 0, "temperature above 0")] = 1
+    samples: Annotated[Count, IF_DRAWN] = 1
     """number of continuations, each with draws of its own"""
     max_tokens: Count = 200
     """most tokens of a continuation"""

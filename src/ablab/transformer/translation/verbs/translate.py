@@ -3,15 +3,20 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
 
 from ablab.code.machine import cores
 from ablab.config.compose import idle
-from ablab.errors import UserError
+from ablab.errors import UserError, first_error
+from ablab.fields import Count
 from ablab.files import lines_of, text_of
 from ablab.store.records import n_best_lines
+from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words
 from ablab.tracking.console import Console
+from ablab.transformer.config.schema import Decoding
 from ablab.transformer.data.corpus import EXTRA_TOKENS
 from ablab.transformer.pruning.saved_model import SavedModel, as_read, find_model
 from ablab.transformer.translation.verbs.export import export_folder
@@ -19,14 +24,9 @@ from ablab.transformer.translation.verbs.options import TranslateOptions
 
 if TYPE_CHECKING:
     from ablab.transformer.decoding.translator import DecodingConfig
-from typing import Literal
 
-from pydantic import ValidationError
-
-from ablab.errors import first_error
-from ablab.fields import Count
-from ablab.store.run_folder import RunFolder
-from ablab.transformer.config.schema import Decoding
+Hypotheses = Sequence[Sequence[tuple[float, str]]]
+"""Score and text of each hypothesis of each sentence, the best first."""
 
 
 def parse(arguments: Sequence[str]) -> TranslateOptions:
@@ -71,8 +71,8 @@ def translate(arguments: Sequence[str]) -> int:
 
 def _translator(
     options: TranslateOptions, saved: SavedModel, console: Console
-) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
-    """Load the model; return what gives score and text of each hypothesis of each sentence."""
+) -> Callable[[Sequence[str]], Hypotheses]:
+    """Load the model; return what translates sentences."""
     from ablab.transformer.decoding.translator import DecodingConfig
 
     extra = saved.extra_tokens if options.max_extra_tokens is None else options.max_extra_tokens
@@ -85,7 +85,7 @@ def _translator(
 
     translator = Translator(*load_model(saved, device_of(options.device)))
 
-    def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
+    def translated(sentences: Sequence[str]) -> Hypotheses:
         encoded = translator.encode(sentences)
         with console.counting("translating", len(sentences)) as advance:
             found = translator.hypotheses(encoded, search, advance)
@@ -100,7 +100,7 @@ def _translator(
 
 def _by_ctranslate2(
     saved: SavedModel, search: "DecodingConfig", console: Console
-) -> Callable[[Sequence[str]], Sequence[Sequence[tuple[float, str]]]]:
+) -> Callable[[Sequence[str]], Hypotheses]:
     """Load the exported model; it is exported first if necessary."""
     from ablab.transformer.export.translator import CTranslate2Translator
 
@@ -113,7 +113,7 @@ def _by_ctranslate2(
         to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
     translator = CTranslate2Translator(folder)
 
-    def translated(sentences: Sequence[str]) -> Sequence[Sequence[tuple[float, str]]]:
+    def translated(sentences: Sequence[str]) -> Hypotheses:
         ids = translator.source.encode_text(sentences)
         found = translator.hypotheses(ids, search, threads=cores())
         lengths = list(map(len, ids))
@@ -135,7 +135,7 @@ def _say_cut(cut: int, count: int, extra: int, console: Console) -> None:
         console.say(f"{cut:,} of {count:,} translations reached {limit}; max_extra_tokens={higher} raises it")
 
 
-def _say(options: TranslateOptions, found: Sequence[Sequence[tuple[float, str]]]) -> None:
+def _say(options: TranslateOptions, found: Hypotheses) -> None:
     texts = [beams[: options.n_best] for beams in found]
     best = (hypotheses[0][1] for hypotheses in texts)
     sys.stdout.write("".join(n_best_lines(texts)) if options.n_best > 1 else text_of(best))
@@ -158,18 +158,13 @@ class _Asked(Decoding):
     n_best: Count = 1
     device: Literal["cpu", "gpu"]
 
-    @classmethod
-    def of(cls, **settings: object) -> "_Asked":
-        """Return the settings, NumPy's numbers as Python's; UserError in one line for one out of range."""
-        try:
-            return cls.model_validate(settings, strict=False)
-        except ValidationError as error:
-            raise UserError(first_error(error, settings)) from None
 
-
-def translated(folder: RunFolder, sentences: Sequence[str], **settings: object) -> list[str]:
+def translated(folder: RunFolder, inputs: Sequence[str], **settings: object) -> list[str]:
     """Return the best translation of each sentence. UserError for a run without weights, or a setting out of range."""
-    asked = _Asked.of(**settings)
+    try:
+        asked = _Asked.model_validate(settings, strict=False)  # NumPy's numbers as Python's
+    except ValidationError as error:
+        raise UserError(first_error(error, settings)) from None
     saved = find_model(str(folder.path), folder.outputs)
     from ablab.transformer.decoding.translator import DecodingConfig, Translator
     from ablab.transformer.stages.models import device_of, load_model
@@ -177,5 +172,5 @@ def translated(folder: RunFolder, sentences: Sequence[str], **settings: object) 
     translator = Translator(*load_model(saved, device_of(asked.device)))
     extra = saved.extra_tokens if asked.max_extra_tokens is None else asked.max_extra_tokens
     search = DecodingConfig(asked.beam_size, asked.length_penalty, extra)
-    found = translator.hypotheses(translator.encode(as_read(saved, sentences)), search, lambda count: None)
+    found = translator.hypotheses(translator.encode(as_read(saved, inputs)), search, lambda count: None)
     return [translator.texts(beams[:1])[0][1] for beams in found]
