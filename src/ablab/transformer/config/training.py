@@ -32,6 +32,9 @@ BY_SCORE = ("averaged", "best_or_averaged", "best")
 _AVERAGES = ("averaged", "averaged_last", "best_or_averaged")
 """Methods of selecting weights: those that depend on validation scores, and those that average."""
 
+BEST_OF_SEVERAL = {"best": "the best of {} validations", "best_or_averaged": "the best of {} validations or their mean"}
+"""Those that compare the very scores that they select, in words."""
+
 
 SMOKE_STEPS = 8
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.tasks.score import Recipe, Scale, Score
+from ablab.transformer.config.training import BEST_OF_SEVERAL
 
 Sums = npt.NDArray[np.float64]
 
@@ -124,9 +125,6 @@ COSTS: Mapping[str, Score] = {
     "memory": Score("peak memory of training", "MiB", 0, False, "training", "peak_memory_mib"),
 }
 """Speed and memory, by their names in experiment files. They also depend on the machine and its load."""
-
-BEST_OF_SEVERAL = {"best": "the best of {} validations", "best_or_averaged": "the best of {} validations or their mean"}
-"""Methods of selection that compare the very scores that they select, in words."""
 
 
 def chosen_by(metric: str, recipe: Recipe) -> str | None:

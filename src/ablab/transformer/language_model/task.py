@@ -50,10 +50,6 @@ class LanguageModelling(TransformerTask):
     curves: ClassVar[Sequence[str]] = ("bits_per_byte", "loss", "accuracy")
     beside: Sequence[str] = ("test_loss", "test_accuracy", VALID_BITS)
     nouns: ClassVar[Nouns] = Nouns("documents", "documents")
-    methods: ClassVar[Sequence[str]] = (
-        "Seeds pair runs: shared parameters start alike, batches agree.",
-        "Weights were chosen on validation.",
-    )
     smoke: ClassVar[str] = "every stage ran on a sliver of text, with a small vocabulary: the scores mean nothing"
     bounds: Mapping[str, tuple[float, float]] = {
         **dict.fromkeys((*COMPARED, *COSTS), (0.0, inf)),

@@ -32,6 +32,10 @@ class TransformerTask(Task):
     """
 
     modules: ClassVar[Sequence[str]] = ("ablab.transformer.stages.train",)
+    methods: ClassVar[Sequence[str]] = (
+        "Seeds pair runs: shared parameters start alike, batches agree.",
+        "Weights were chosen on validation.",
+    )
     lean: ClassVar[tuple[str, ...]] = ("pruning=none",)
     quality: ClassVar[Quality]
     length: ClassVar[str | None] = "training.max_steps"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ablab.tasks.score import Recipe, Scale, Score
+from ablab.transformer.config.training import BEST_OF_SEVERAL
 from ablab.transformer.data.corpus import text_settings, vocabulary_settings
 from ablab.transformer.data.scoring import corpus_bleu
 
@@ -74,9 +75,6 @@ COSTS: Mapping[str, Score] = {
 
 MONITORED = {VALID_LOSS: "loss", VALID_BLEU: "bleu"}
 """Metrics by which training may select weights, and their values of training.monitor."""
-
-BEST_OF_SEVERAL = {"best": "the best of {} validations", "best_or_averaged": "the best of {} validations or their mean"}
-"""Methods of selection that compare the very scores that they select, in words."""
 
 
 def chosen_by(metric: str, recipe: Recipe) -> str | None:

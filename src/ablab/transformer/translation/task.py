@@ -58,10 +58,6 @@ class Translation(TransformerTask):
     listed: Sequence[str] = ("test_bleu", "test_chrf", VALID_LOSS)
     curves: ClassVar[Sequence[str]] = ("bleu", "loss", "perplexity")
     nouns: ClassVar[Nouns] = Nouns("sentences", "pairs", "target tokens")
-    methods: ClassVar[Sequence[str]] = (
-        "Seeds pair runs: shared parameters start alike, batches agree.",
-        "Weights were chosen on validation.",
-    )
     smoke: ClassVar[str] = "every stage ran on a sliver of data, with a small vocabulary: the scores mean nothing"
     beside: Sequence[str] = ("test_chrf", "test_loss", VALID_LOSS)
     of_curves: ClassVar[Mapping[str, Mapping[str, str]]] = {
