@@ -21,16 +21,13 @@ from ablab.fields import (
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.former import GONE, MEANT, WORDS, of_schema_1
 from ablab.transformer.config.options import PARTS, FeedForwardOption, removes_heads
-from ablab.transformer.config.training import BY_SCORE, PartsOfModel, Training, TransformerConfig
+from ablab.transformer.config.training import BY_SCORE, Dimensions, PartsOfModel, Training, TransformerConfig
 from ablab.transformer.data.corpus import EXTRA_TOKENS, Parallel, extra_tokens
 
 
-class Model(Group):
+class Model(Dimensions):
     """Dimensions and dropout rates of the architecture."""
 
-    d_model: Annotated[int, Field(ge=2, multiple_of=2)]
-    d_ff: Count
-    num_heads: Count
     encoder_layers: Count
     decoder_layers: Count
     dropout: DropProbability
@@ -41,12 +38,6 @@ class Model(Group):
     attention_bias: Annotated[Literal["all", "no_key", "none"], Formerly("all")]
     output_bias: Annotated[bool, Formerly(False)]
     tie: Literal["all", "source_target", "target_output", "none"]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The dimensions that parts may ask for, by name."""
-        names = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
-        return {**{name: getattr(self, name) for name in names}, "d_head": self.d_model // self.num_heads}
 
 
 class TranslationTraining(Training):

@@ -107,6 +107,20 @@ class Training(Group):
     label_smoothing: DropProbability
 
 
+class Dimensions(Group):
+    """Dimensions of a model. A task adds the layers of each stack, and rates of dropout."""
+
+    d_model: Annotated[int, Field(ge=2, multiple_of=2)]
+    d_ff: Count
+    num_heads: Count
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that parts may ask for, by name; a stack that a model lacks has no layers."""
+        names = ("d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers")
+        return {**{name: getattr(self, name, 0) for name in names}, "d_head": self.d_model // self.num_heads}
+
+
 class PartsOfModel(Group):
     """The parts that every model is composed of."""
 

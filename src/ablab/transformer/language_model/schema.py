@@ -9,7 +9,7 @@ from ablab.fields import SCHEMA, Count, DropProbability, Group, ReadIf, Role, as
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.options import LossOption
 from ablab.transformer.config.recipe import recipe_of_training
-from ablab.transformer.config.training import PartsOfModel, TransformerConfig
+from ablab.transformer.config.training import Dimensions, PartsOfModel, TransformerConfig
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.documents.text_corpus import TextCorpus
 from ablab.transformer.data.documents.texts import one_side, text_of, wanted
@@ -19,15 +19,12 @@ STACK = "decoder"
 """The one stack, by the name that its places, its saved tensors and DropHead's sites have."""
 
 
-class Stack(Group):
+class Stack(Dimensions):
     """Dimensions and dropout rates of a decoder-only model.
 
     `context`: the most tokens that are read at once. `tie`: `all` is one table for the input and the output.
     """
 
-    d_model: Annotated[int, Field(ge=2, multiple_of=2)]
-    d_ff: Count
-    num_heads: Count
     decoder_layers: Count
     context: Annotated[int, Field(ge=2)]
     dropout: DropProbability
@@ -37,13 +34,6 @@ class Stack(Group):
     attention_bias: Literal["all", "no_key", "none"]
     output_bias: bool
     tie: Literal["all", "none"]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The dimensions that parts may ask for, by name. There is no encoder."""
-        names = ("d_model", "d_ff", "num_heads", "decoder_layers")
-        sizes = {name: getattr(self, name) for name in names}
-        return {**sizes, "encoder_layers": 0, "d_head": self.d_model // self.num_heads}
 
 
 class LanguageModelArchitecture(PartsOfModel):
