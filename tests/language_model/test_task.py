@@ -30,6 +30,8 @@ REFUSED = {
     ("position=learned", "position.max_length=64"): "model.context=128",
     ("optim.batch_tokens=100",): "allowed: 128 or more",
     ("layerdrop_rates=linear",): "layerdrop above 0",
+    ("smoke=true", "model.context=abc"): "model.context=abc: allowed: a whole number",
+    ("smoke=true", "data.vocab_size=abc"): "data.vocab_size=abc: allowed: a whole number",
 }
 
 

@@ -50,6 +50,9 @@ SMALL: dict[str, dict[str, Any]] = {
         "train_size": 400,
         "valid_size": 16,
         "test_size": 16,
+        "train_documents": 400,
+        "valid_documents": 16,
+        "test_documents": 16,
     },
     "optim": {"batch_tokens": 512},
     "training": {
@@ -64,26 +67,6 @@ SMALL: dict[str, dict[str, Any]] = {
 def _at_most(given: Any, limit: int) -> Any:
     """Return the smaller one. What is no number stays as it is: validation refuses it."""
     return min(given, limit) if isinstance(given, int | float) else given
-
-
-def shrink(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration with few pairs and few steps; values that are already smaller stay."""
-    small = dict(values)
-    for group, limits in SMALL.items():
-        small[group] = {**values[group]}
-        for key, limit in limits.items():
-            if key not in values[group]:
-                continue
-            given = values[group][key]
-            small[group][key] = limit if given is None else _at_most(given, limit)
-    warmup = _at_most(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
-    small["optim"] |= {"lr": values["optim"]["lr"] or 1e-3}
-    for group, limits in (
-        ("schedule", {"warmup_steps": warmup}),
-        ("drophead", {"warmup_steps": warmup, "total_steps": SMOKE_STEPS}),
-    ):
-        small[group] = {**values[group], **{key: limit for key, limit in limits.items() if key in values[group]}}
-    return small
 
 
 class Training(Group):
@@ -136,11 +119,13 @@ class PartsOfModel(Group):
 class TransformerConfig(PartsOfModel, Config):
     """All settings that decide a training, whatever is trained. A task derives from it and adds its model and data.
 
-    `monitors`: the validation scores by which a rate may decay. `architecture`: the fields that loading weights needs.
+    `monitors`: the validation scores by which a rate may decay. `smallest`: the most that a smoke run has of each
+    setting, by group. `architecture`: the fields that loading weights needs.
     """
 
     parts: ClassVar[Mapping[str, PartGroup]] = {**Config.parts, **PARTS}
     monitors: ClassVar[tuple[str, ...]] = ("loss",)
+    smallest: ClassVar[Mapping[str, Mapping[str, Any]]] = SMALL
     architecture: ClassVar[type[Group]]
 
     init_from: Annotated[str, Field(min_length=1)] | None
@@ -155,7 +140,23 @@ class TransformerConfig(PartsOfModel, Config):
 
     @classmethod
     def shrink(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        return shrink(super().shrink(values))
+        """Return the configuration with few pairs and few steps; values that are already smaller stay."""
+        small = super().shrink(values)
+        for group, limits in cls.smallest.items():
+            small[group] = {**values[group]}
+            for key, limit in limits.items():
+                if key not in values[group]:
+                    continue
+                given = values[group][key]
+                small[group][key] = limit if given is None else _at_most(given, limit)
+        warmup = _at_most(values["schedule"].get("warmup_steps", SMOKE_STEPS), SMOKE_STEPS // 2)
+        small["optim"] |= {"lr": values["optim"]["lr"] or 1e-3}
+        for group, limits in (
+            ("schedule", {"warmup_steps": warmup}),
+            ("drophead", {"warmup_steps": warmup, "total_steps": SMOKE_STEPS}),
+        ):
+            small[group] = {**values[group], **{key: limit for key, limit in limits.items() if key in values[group]}}
+        return small
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from ablab.fields import SCHEMA, Count, DropProbability, Group, ReadIf, Role, as
 from ablab.tasks.plan import PlannedRun
 from ablab.transformer.config.options import LossOption
 from ablab.transformer.config.recipe import recipe_of_training
-from ablab.transformer.config.training import Dimensions, PartsOfModel, TransformerConfig
+from ablab.transformer.config.training import SMALL, Dimensions, PartsOfModel, TransformerConfig
 from ablab.transformer.data.corpus import Corpus
 from ablab.transformer.data.documents.text_corpus import TextCorpus
 from ablab.transformer.data.documents.texts import one_side, text_of, wanted
@@ -57,6 +57,11 @@ class LanguageModelConfig(LanguageModelArchitecture, TransformerConfig):
 
     grouped: ClassVar[tuple[str, ...]] = ("layerdrop", "seed")
     architecture: ClassVar[type[Group]] = LanguageModelArchitecture
+    smallest: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **SMALL,
+        "data": {**SMALL["data"], "vocab_size": 600},
+        "model": {"context": 64},
+    }
     unread: ClassVar[Mapping[str, str]] = {
         "model.word_dropout": "whose tokenizers have no unknown word to put in a token's place"
     }
@@ -69,18 +74,6 @@ class LanguageModelConfig(LanguageModelArchitecture, TransformerConfig):
         yield from _sites(self)
         yield from super().violations()
 
-    @classmethod
-    def shrink(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        small = super().shrink(values)
-        small["model"] = {**values["model"], "context": min(values["model"]["context"], SMOKE_CONTEXT)}
-        most = {"vocab_size": 600, "train_documents": 400, "valid_documents": 16, "test_documents": 16}
-        for key in most.keys() & values["data"].keys():
-            given = values["data"][key]
-            small["data"][key] = most[key] if given is None else min(given, most[key])
-        return small
-
-
-SMOKE_CONTEXT = 64
 
 PlannedLanguageModel = PlannedRun[LanguageModelConfig]
 """The plan of a language model's run."""
