@@ -63,22 +63,17 @@ class StepClock:
     """Seconds of training below which no estimate is worth a line."""
 
     def __init__(self) -> None:
-        self._first: tuple[int, float] | None = None
-        self._begin: int | None = None
-        self._is_said = False
+        self._seen: list[tuple[int, float]] = []
 
     def estimate(self, step: int, total: int | None, now: float) -> str | None:
         """Return the estimate when it is due, without the time of validations; None if no last step is known."""
-        if self._is_said or total is None:
+        due = self.SKIPPED + self.TIMED + 1
+        if total is None or len(self._seen) == due:
             return None
-        self._begin = step if self._begin is None else self._begin
-        if self._first is None:
-            self._first = (step, now) if step >= self._begin + self.SKIPPED else None
+        self._seen.append((step, now))
+        if len(self._seen) < due:
             return None
-        begun, then = self._first
-        if step < begun + self.TIMED:
-            return None
-        self._is_said = True
+        begun, then = self._seen[self.SKIPPED]
         seconds = (now - then) / (step - begun) * (total - step)
         if seconds < self.WORTH_SAYING:
             return None
