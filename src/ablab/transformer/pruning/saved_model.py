@@ -1,7 +1,7 @@
 """Saved models, of a finished run or pruned from one: their files and architecture, read without torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,9 +52,9 @@ class SavedModel:
     `former`: a warning if they have an older schema.
 
     `heads`: by site and layer, the heads that remain of those that the architecture says; None: all. `sha256`: of the
-    file of weights when it was written; None where that was not recorded. `lowercase`: it was trained on lower case.
-    `extra_tokens`: by which a translation may exceed its source, unless asked otherwise. `layers`: indices by stack of
-    those that it has of a model of the architecture `whole`, from which it is built: parts may know their layer.
+    file of weights when it was written; None where that was not recorded. `settings`: those of its run, or its recipe.
+    `layers`: indices by stack of those that it has of a model of the architecture `whole`, from which it is built:
+    parts may know their layer.
     """
 
     name: str
@@ -63,8 +63,7 @@ class SavedModel:
     sha256: str | None
     former: str | None = None
     heads: Mapping[str, Sequence[Sequence[int]]] | None = None
-    lowercase: bool = False
-    extra_tokens: int = EXTRA_TOKENS
+    settings: Mapping[str, Any] = field(default_factory=dict)
     layers: Mapping[str, Sequence[int]] | None = None
     whole: Any = None
 
@@ -72,6 +71,17 @@ class SavedModel:
     def built(self) -> Any:
         """The architecture to build before `layers` are taken of it."""
         return self.architecture if self.layers is None else self.whole
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether it was trained on text in lower case; settings of before the field lack it."""
+        return bool(self.settings.get("data", {}).get("lowercase", False))
+
+    @property
+    def extra_tokens(self) -> int:
+        """The tokens by which a translation may exceed its source, unless asked otherwise."""
+        data = self.settings.get("data", {})
+        return extra_tokens(str(data.get("tokenizer")), int(data.get("max_tokens", EXTRA_TOKENS)))
 
     @property
     def tokenizers(self) -> Path:
@@ -127,8 +137,7 @@ def of_run(folder: RunFolder, record: Record, task: str = DEFAULT) -> SavedModel
         architecture,
         record.selected.sha256,
         record.former,
-        lowercase=_is_lowercase(record.settings),
-        extra_tokens=_extra_tokens(record.settings),
+        settings=record.settings,
     )
 
 
@@ -154,8 +163,7 @@ def of_card(folder: Path, task: str = DEFAULT) -> SavedModel:
         card.sha256,
         former,
         card.heads,
-        lowercase=_is_lowercase(card.recipe),
-        extra_tokens=_extra_tokens(card.recipe),
+        settings=card.recipe,
         layers=None if whole is None else card.kept,
         whole=None if whole is None else _architecture(whole, task, folder),
     )
@@ -201,16 +209,6 @@ def _differing(theirs: Group, ours: Group) -> str:
 def as_read(saved: SavedModel, sentences: Sequence[str]) -> list[str]:
     """Return sentences as the model reads them: in lower case if it was trained so, since it knows no capitals."""
     return [sentence.lower() for sentence in sentences] if saved.lowercase else list(sentences)
-
-
-def _is_lowercase(settings: Mapping[str, Any]) -> bool:
-    """Return whether settings, or a recipe, ask for text in lower case; those of before the field lack it."""
-    return bool(settings.get("data", {}).get("lowercase", False))
-
-
-def _extra_tokens(settings: Mapping[str, Any]) -> int:
-    data = settings.get("data", {})
-    return extra_tokens(str(data.get("tokenizer")), int(data.get("max_tokens", EXTRA_TOKENS)))
 
 
 def _there(weights: Path) -> Path:
