@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ablab.config.options import PartGroup
-from ablab.config.schema import DEFAULT, Config
-from ablab.errors import UserError
+from ablab.config.schema import Config
 from ablab.fields import (
     EVALUATION,
     Count,
@@ -139,13 +138,6 @@ class TranslationConfig(Architecture, TransformerConfig):
 
 PlannedTranslation = PlannedRun[TranslationConfig]
 """The plan of a translation run."""
-
-
-def settings_of_translation(config: Config) -> TranslationConfig:
-    """Return settings as those of a translation run; UserError for those of another task."""
-    if not isinstance(config, TranslationConfig):
-        raise UserError(f"task={config.task.kind}: no run in translation; allowed: task={DEFAULT}")
-    return config
 
 
 def _vocabulary(config: TranslationConfig) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ablab.tasks.task import Chart, Nouns
 from ablab.text import program
 from ablab.tracking.console import Console
 from ablab.transformer.config.recipe import curve, evaluation, recipe
-from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig, settings_of_translation
+from ablab.transformer.config.schema import PlannedTranslation, TranslationConfig
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.stages.asked import Wanted
@@ -101,7 +101,7 @@ class Translation(TransformerTask):
         config.data.check()
 
     def check_asked(self, composed: Composed) -> None:
-        (composed.asked or settings_of_translation(composed.config).data).check_pairs()
+        (composed.asked or composed.config.data).check_pairs()  # type: ignore[attr-defined]
 
     def check_reopened(self, config: TranslationConfig, folder: RunFolder, record: Record) -> None:
         """Raise UserError where the text is not the one that the run was trained on: its tokenizers would not fit."""
