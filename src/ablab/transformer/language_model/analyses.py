@@ -9,7 +9,6 @@ from itertools import islice
 from ablab.errors import UserError
 from ablab.store.records import Record
 from ablab.transformer.data.corpus import Corpus
-from ablab.transformer.data.documents.text_corpus import TextCorpus
 from ablab.transformer.data.documents.texts import text_of
 from ablab.transformer.language_model.schema import STACK, PlannedLanguageModel
 from ablab.transformer.stages.asked import (
@@ -45,7 +44,8 @@ def wanted(planned: PlannedLanguageModel, record: Record, asked: Asked) -> list[
         raise UserError("attention=cross: a language model attends to its own text alone; allowed: heads, all")
     evaluated(planned)
     found = [*of_scales(planned), *of_positions(planned)]
-    for place, text in enumerate(beginnings(_tests(planned.config.data)), 1):
+    tests = (document for _, documents in text_of(planned.config.data).tests() for document in documents)
+    for place, text in enumerate(beginnings(tests), 1):
         found.append(wanted_of(f"attention_{place}", "attention", text=text))
         if asked.attention == "all" or place == LOOKED_INTO:
             found.append(wanted_of(f"attention_{STACK}_{place}", "single_heads", text=text))
@@ -60,7 +60,3 @@ def wanted(planned: PlannedLanguageModel, record: Record, asked: Asked) -> list[
         on = {"corpus": record.data["corpus"], "documents": documents, "site": STACK}
         found.append(wanted_of(f"heads_{STACK}", "heads", **on))
     return found
-
-
-def _tests(data: Corpus | TextCorpus) -> Iterable[str]:
-    return (document for _, documents in text_of(data).tests() for document in documents)

@@ -7,10 +7,9 @@ from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.pruning.heads import Heads, head_counts
 from ablab.transformer.pruning.search import build_head_strategy, build_strategy
 from ablab.transformer.pruning.strategies import Depths, Kept, check_choice, targets
-from ablab.transformer.stages.models import build_model
 from ablab.transformer.translation.contracts.laws import Law, require
+from ablab.transformer.translation.contracts.of_model import built
 
-VOCAB = 24
 SHAPES = (Depths(4, 4), Depths(6, 6), Depths(12, 2))
 """Models of other depths than the one that is checked: a rule is used with any."""
 
@@ -34,8 +33,7 @@ def choices(config: TranslationConfig) -> None:
     for full in dict.fromkeys((Depths(config.model.encoder_layers, config.model.decoder_layers), *SHAPES)):
         shape = {f"{stack}_layers": depth for stack, depth in full._asdict().items()}
         of_shape = config.model_copy(update={"model": config.model.model_copy(update=shape)})
-        model = build_model(of_shape, src_vocab=VOCAB, tgt_vocab=VOCAB)
-        strategy = build_strategy(config.pruning, model, EvenJudge())
+        strategy = build_strategy(config.pruning, built(of_shape), EvenJudge())
         for curve in ("encoder", "decoder", "both"):
             for target in targets(curve, full, None):
                 kept = strategy(full, target)
