@@ -14,9 +14,7 @@ import numpy.typing as npt
 from torch.utils.data import Dataset
 
 from ablab.seeding import derive
-from ablab.transformer.data.batches import Batch, MicroBatch, Sentences, collate
-
-Index = npt.NDArray[np.int64]
+from ablab.transformer.data.batches import Batch, Index, MicroBatch, Sentences, collate
 
 M = TypeVar("M", bound=MicroBatch)
 

@@ -9,10 +9,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from ablab.seeding import derive
+from ablab.transformer.data.batches import Index
 from ablab.transformer.data.documents.shards import Shard
 from ablab.transformer.data.steps import Steps
-
-Index = npt.NDArray[np.int64]
 
 IGNORED = -1
 """The label of padding."""

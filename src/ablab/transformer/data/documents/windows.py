@@ -4,16 +4,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ablab.transformer.data.batches import like_lengths
+from ablab.transformer.data.batches import Index, like_lengths
 from ablab.transformer.data.documents.packing import IGNORED, Packed, packed
 from ablab.transformer.data.documents.shards import Shard
-
-Index = npt.NDArray[np.int64]
 
 
 class Window(NamedTuple):
