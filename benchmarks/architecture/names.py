@@ -65,7 +65,7 @@ RUN = (
     ),
     Step(
         "stage: pruning curve",
-        "ablab.transformer.translation.prune_curve.prune_curve",
+        "ablab.transformer.stages.pruning_curve.prune_curve",
         (
             Step("choose layers", "ablab.transformer.pruning.search.build_strategy"),
             Step("remove layers", "ablab.transformer.pruning.surgery.prune"),

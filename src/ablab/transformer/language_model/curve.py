@@ -19,7 +19,7 @@ from ablab.transformer.pruning.heads import Heads, Importance
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.stages.models import set_threads
-from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
+from ablab.transformer.stages.pruning_curve import Bench, Validated, measure_on
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.head_importance import head_importance
 
@@ -79,9 +79,3 @@ class TextBench(Bench):
 def measure(planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> Curve:
     """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
     return measure_on(TextBench(planned, record, callbacks), record)
-
-
-def prune_curve(planned: PlannedLanguageModel, record: Record, callbacks: Callback) -> Curve:
-    """Measure bits per byte against depth, or heads, and draw it with the run's other curves."""
-    callbacks.on_stage("pruning")
-    return keep(measure(planned, record, callbacks), planned, record, callbacks)

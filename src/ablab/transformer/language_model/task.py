@@ -120,9 +120,10 @@ class LanguageModelling(TransformerTask):
         evaluate(planned, record, callbacks)
 
     def measure_curve(self, planned: PlannedLanguageModel, record: Record, callbacks: "Callbacks") -> Curve:
-        from ablab.transformer.language_model.curve import prune_curve
+        from ablab.transformer.language_model.curve import measure
+        from ablab.transformer.stages.pruning_curve import prune_curve
 
-        return prune_curve(planned, record, callbacks)
+        return prune_curve(measure, planned, record, callbacks)
 
     def dry_run(self, planned: PlannedLanguageModel) -> dict[str, Any]:
         from ablab.transformer.language_model.training import try_out

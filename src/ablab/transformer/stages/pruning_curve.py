@@ -234,8 +234,12 @@ def measure_on(bench: Bench, record: Record) -> Curve:
     )
 
 
-def keep(curve: Curve, planned: PlannedRun[Any], record: Record, callbacks: Callback) -> Curve:
-    """Draw a curve with the run's other curves, and write it."""
+def prune_curve(
+    measure: Callable[[Any, Record, Callback], Curve], planned: PlannedRun[Any], record: Record, callbacks: Callback
+) -> Curve:
+    """Measure quality against depth, or heads, as the configuration asks, and draw it with the run's other curves."""
+    callbacks.on_stage("pruning")
+    curve = measure(planned, record, callbacks)
     write_artefacts(planned.folder, curve, record.name)
     callbacks.on_curve(record.cost.steps, curve, picture(planned.folder, curve))
     # Last, so that a curve that can be read has been drawn.

@@ -17,7 +17,7 @@ from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.heads import Importance
 from ablab.transformer.pruning.saved_model import of_run
 from ablab.transformer.stages.models import load_model, set_threads
-from ablab.transformer.stages.pruning_curve import Bench, Validated, keep, measure_on
+from ablab.transformer.stages.pruning_curve import Bench, Validated, measure_on
 from ablab.transformer.training.callbacks import Callback
 from ablab.transformer.training.head_importance import head_importance
 from ablab.transformer.translation.evaluate import Evaluator
@@ -82,9 +82,3 @@ def _would_validate_alike(planned: PlannedTranslation, record: Record) -> bool:
 def measure(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Curve:
     """Measure the curve that the configuration asks for. Scores measured earlier are reused."""
     return measure_on(TranslationBench(planned, record, callbacks), record)
-
-
-def prune_curve(planned: PlannedTranslation, record: Record, callbacks: Callback) -> Curve:
-    """Measure quality against depth, or heads, as the configuration asks, and draw it with the run's other curves."""
-    callbacks.on_stage("pruning")
-    return keep(measure(planned, record, callbacks), planned, record, callbacks)

@@ -137,9 +137,10 @@ class Translation(TransformerTask):
         evaluate(planned, record, callbacks)
 
     def measure_curve(self, planned: PlannedTranslation, record: Record, callbacks: "Callbacks") -> Curve:
-        from ablab.transformer.translation.prune_curve import prune_curve
+        from ablab.transformer.stages.pruning_curve import prune_curve
+        from ablab.transformer.translation.prune_curve import measure
 
-        return prune_curve(planned, record, callbacks)
+        return prune_curve(measure, planned, record, callbacks)
 
     def dry_run(self, planned: PlannedTranslation) -> dict[str, Any]:
         from ablab.transformer.translation.training import try_out
