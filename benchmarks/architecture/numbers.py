@@ -18,12 +18,12 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 376,
-    "lines": 64_376,
+    "lines": 63_785,
     "entries at the top": 24,
-    "arrows between rooms": 217,
+    "arrows between rooms": 216,
     "floors": 11,
     "files that name a score": 14,
-    "modules with one importer": 59,
+    "modules with one importer": 58,
     "class names used twice": 0,
     "files from the command line to the record": 22,
 }
