@@ -220,6 +220,7 @@ def test_the_page_of_prune_lists_the_fields_of_the_typed_strategy(capsys):
         (["r25ac4"], "r25ac4: a value without its key; did you mean run=r25ac4?"),
         (["run=a", "bem_size=3"], "bem_size=3: no such key; allowed: "),
         (["run=a", "beam_size=0"], "beam_size=0: allowed: greater than or equal to 1"),
+        (["run=a", "length_penalty=5000"], "length_penalty=5000: allowed: less than or equal to 10"),
         (
             ["run=a", "beam_size=1", "length_penalty=1.0"],
             "length_penalty=1.0 has no effect with beam_size=1; allowed with beam_size above 1",
@@ -280,6 +281,10 @@ def test_exhausted_memory_is_one_line_with_a_way_out(error, monkeypatch, capsys)
     assert err.startswith("error: ")
     assert err.endswith("; allowed: a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ...\n")
     assert err.count("\n") == 1
+    for verb in ("report", "ls"):  # what they read has no batches
+        monkeypatch.setattr(f"ablab.commands.{verb}.{verb}", exhausted)
+        assert main([verb]) == 1
+        assert "optim." not in capsys.readouterr().err
 
 
 def test_other_errors_of_the_program_are_not_hidden(monkeypatch):

@@ -59,6 +59,8 @@ def test_a_run_that_no_study_planned_and_that_never_ended_is_no_baseline(place, 
     main(["ls", "columns=id,name,state,seed"])
     names = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:5])
     assert (names[ids[0]], names[ids[3]]) == ("s1", "unnamed")
+    assert main(["ls", "by=arm", "format=json"]) == 2
+    assert "by=arm: not with format=json" in capsys.readouterr().err
     main(["ls", "by=arm", "format=csv"])
     rows = {row["arm"]: row["runs"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert (rows["baseline"], rows["unnamed"]) == ("2 finished", "1 interrupted")

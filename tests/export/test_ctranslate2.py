@@ -178,6 +178,20 @@ def test_a_sentence_beyond_the_positions_is_refused(tokenizers, tmp_path):
     assert len(found[0].ids) <= longest + 50
     with pytest.raises(UserError, match=rf"{longest + 1} subwords"):
         exported.hypotheses([[5] * (longest + 1)], DecodingConfig(1, 0.0, 50))
+    with pytest.raises(UserError, match=r"max_extra_tokens=2045: a source of 3 subwords.*; allowed: up to 2044, or"):
+        exported.hypotheses([[5] * 3], DecodingConfig(1, 0.0, 2045))
+    with pytest.raises(
+        UserError, match=r"longer translation than the 2047 that an exported model writes; allowed: ablab"
+    ):
+        exported.hypotheses([[5] * POSITIONS], DecodingConfig(1, 0.0, 0))
+
+
+def test_no_translation_is_twice_in_a_list_of_several(tokenizers, tmp_path):
+    """Nor where the limit cuts off all that tells two of them apart."""
+    exported = export(lively(build("pre")), tokenizers, tmp_path / "out")
+    for beams in exported.hypotheses(SOURCES[:6], DecodingConfig(4, 0.6, 0)):
+        assert len({beam.ids for beam in beams}) == len(beams) >= 1
+        assert [beam.score for beam in beams] == sorted((beam.score for beam in beams), reverse=True)
 
 
 def _other_norm(model):

@@ -2,11 +2,14 @@
 
 import io
 import sys
+import time
+from threading import Event, Thread
 
 import pytest
 
 from ablab.commands.cli import main
 from ablab.config import compose
+from ablab.files.disk import lock_at
 from ablab.judge.evidence import check_comparable
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.statistics.interval import NotTestable
@@ -64,6 +67,28 @@ def test_either_backend_translates_alike_and_an_export_is_made_once(small, capsy
     assert theirs[1] == ""
     assert [theirs[i] for i in (0, 2, 3)] == [ours[i] for i in (0, 2, 3)]
     assert "exported" not in translated("ctranslate2")[1]
+
+
+def test_of_two_that_translate_at_once_one_exports(small, capsys, monkeypatch):
+    """As a shell's loop over files begins them after training: the second finds the model that the first has made."""
+    folder = small / "exports" / "ctranslate2-float32"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"twelve\n")))
+    assert main(["translate", f"run={small}", "backend=ctranslate2"]) == 0
+    wanted = capsys.readouterr().out
+    aside, begun = folder.rename(folder.with_name("aside")), Event()
+
+    def export() -> None:
+        with lock_at(folder.with_name(f".{folder.name}.lock")):
+            begun.set()
+            time.sleep(1)
+            aside.rename(folder)
+
+    Thread(target=export).start()
+    begun.wait()
+    monkeypatch.setattr("ablab.transformer.export.ctranslate2.to_ctranslate2", lambda *_, **__: pytest.fail("a second"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"twelve\n")))
+    assert main(["translate", f"run={small}", "backend=ctranslate2"]) == 0
+    assert capsys.readouterr().out == wanted
 
 
 @pytest.mark.parametrize("word", ["attention=maps", "device=gpu"])
@@ -149,6 +174,7 @@ def test_arms_are_not_compared_across_engines(store):
         (["position=rope"], "decoding.engine=ctranslate2: RotaryPosition: not known to the export to CTranslate2"),
         (["feed_forward=swiglu"], "decoding.engine=ctranslate2: SwiGLU: not known"),
         (["pruning=importance"], "decoding.engine=ctranslate2: takes no model that lacks heads"),
+        (["decoding.max_extra_tokens=2048"], "decoding.max_extra_tokens=2048: a model of engine=ctranslate2 writes"),
     ],
 )
 def test_an_engine_that_lacks_a_part_is_refused_before_anything_is_prepared(words, line, store, tmp_path, capsys):

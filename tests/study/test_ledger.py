@@ -18,6 +18,7 @@ from ablab.study.ledger import State, entry_of, link, register
 from ablab.sweep.progress import Board
 from ablab.sweep.watch import Watch
 from ablab.tracking.console import Console
+from tests.report.synthetic import fill
 
 
 def test_odd_names_stay_within_the_study_and_apart(study, tmp_path):
@@ -116,3 +117,14 @@ def test_a_sweep_says_once_how_long_it_takes_as_soon_as_a_run_has_a_speed(each, 
     minutes = round(each * 1200 * runs / 60)
     line = f"About {minutes} min 0 s of training for {runs} runs, one at a time, at the speed of the first\n"
     assert capsys.readouterr().out == (line if is_said else "")
+
+
+def test_an_arm_that_is_called_as_a_file_of_the_study_leaves_it_its_name(tmp_path):
+    (tmp_path / "x.yaml").write_text(
+        "question: q\ndesign: arms\narms: {plain: [], arms.csv: [layerdrop=0.1]}\nbaseline: plain\nseeds: [1]\n"
+    )
+    errors = {"plain": 0.3, "arms.csv": 0.2}
+    study = fill((f"experiment={tmp_path / 'x.yaml'}",), errors, outputs=tmp_path)
+    link(study)
+    assert sorted(path.name for path in study.folder.iterdir() if path.is_dir()) == ["arms.csv_", "plain"]
+    assert (study.folder / "arms.csv_" / "1").readlink().name == study.cells_of("arms.csv")[0].planned.run_id

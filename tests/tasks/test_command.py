@@ -92,6 +92,8 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("{schedule: [", "{seed: [1, 2], schedule: ["), "factors.seed: every run fills {seed} in itself"),
         (("question:", "timeout: -1\nquestion:"), "timeout=-1: allowed: greater than 0"),
         (("question:", "check: {epochs: 1}\nquestion:"), "check.epochs: no such value; allowed: schedule"),
+        (("[linear, cosine]", "cosine"), "factors.schedule=cosine: allowed: a list"),
+        (("question:", "common: [schedule=odd]\nquestion:"), "common: task.values.schedule=odd: each arm sets"),
     ],
 )
 def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, edit, why):
@@ -307,6 +309,12 @@ def test_a_check_says_why_a_program_fails_in_its_own_words(folder, capsys):
     assert main(["study", "experiment=lr", "check=true"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert ("no room for the data" in said, "DivergedError" in said) == (True, False)
+
+
+def test_a_folder_whose_name_no_shell_would_take_for_one_is_refused(folder, capsys):
+    assert main(["new", "-x"]) == 2
+    assert "no name of a folder" in capsys.readouterr().err
+    assert not Path("-x").exists()
 
 
 @pytest.mark.slow

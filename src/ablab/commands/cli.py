@@ -96,11 +96,17 @@ def _verb(verb: str = "", *rest: str) -> int:
 
         if kind_of(error) != "memory":
             raise
-        print(f"error: {one_line(str(error)) or 'the memory is exhausted'}{LESS_MEMORY}", file=sys.stderr)  # noqa: T201
+        way = LESS_MEMORY.get(verb, LESS_WORK)
+        print(f"error: {one_line(str(error)) or 'the memory is exhausted'}; allowed: {way}", file=sys.stderr)  # noqa: T201
         return FAILED
 
 
-LESS_MEMORY = "; allowed: a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ..."
+OF_TRAINING = "a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ..."
+LESS_MEMORY = {
+    **dict.fromkeys(("train", "study", "check"), OF_TRAINING),
+    "translate": "a smaller beam_size or max_extra_tokens, or shorter lines",
+}
+LESS_WORK = "a machine with more memory, or fewer programs on it"
 
 
 def _told(error: UserError) -> int:

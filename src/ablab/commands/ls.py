@@ -170,6 +170,8 @@ def ls(arguments: Sequence[str]) -> int:
     options = read_words(LsOptions, arguments)
     if options.format == "json" and options.columns is not None:
         raise UserError(f"columns={options.columns}: not with format=json, which has all; allowed: text, csv")
+    if options.format == "json" and options.by is not None:
+        raise UserError("by=arm: not with format=json, whose runs have their study and arm; allowed: text, csv")
     store = open_store(Path(options.outputs) / "smoke" if options.smoke else options.outputs)
     found = store.runs(options.where)
     sized = options.columns is not None and SIZE in options.columns.split(",")
@@ -246,8 +248,6 @@ def _by_arm(found: Runs, known: Scores, options: LsOptions) -> int:
     """Print a row for each arm of each study, the newest first, and for runs that no study planned."""
     if other := next((key for key in ("columns", "sort", "limit") if getattr(options, key) is not None), None):
         raise UserError(f"by=arm: not with {other}=; allowed: where, format, outputs")
-    if options.format == "json":
-        raise UserError("by=arm: not with format=json, whose runs have their study and arm; allowed: text, csv")
     if not found and options.format != "csv":
         Console().say("no runs")
         return DONE

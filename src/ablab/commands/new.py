@@ -26,7 +26,7 @@ def new(arguments: Sequence[str]) -> int:
     name, *rest = arguments or [""]
     kind = read_words(NewOptions, rest).kind
     folder = Path(name)
-    if not name or "=" in name:
+    if not name or "=" in name or name.startswith("-"):
         raise UserError(f"new {name!r}: no name of a folder; allowed: ablab new my_study")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: exists and is not empty; allowed: a new folder")

@@ -349,10 +349,15 @@ def _declared(study: Study) -> dict[str, Any]:
     return {**content, "digest": json_digest(content, 11)}
 
 
+OF_FILES = (".json", ".csv", ".png")
+"""Suffixes of a study's own files, whose names no folder of an arm may have."""
+
+
 def link(study: Study) -> None:
     """Create symbolic links `<arm>/<seed>` to the run folders, for browsing."""
     for arm in study.arms:
-        folder = study.folder / folder_name(arm.name)
+        name = folder_name(arm.name)
+        folder = study.folder / (f"{name}_" if Path(name).suffix in OF_FILES else name)
         runs = os.path.relpath(study.outputs / "runs", folder)
         for cell in study.cells_of(arm.name):
             place, target = f"{folder}/{cell.seed}", f"{runs}/{cell.planned.run_id}"

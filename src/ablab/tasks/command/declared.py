@@ -73,7 +73,7 @@ def _levels(factor: str, given: Any, names: Sequence[str]) -> Any:
     if factor in names and isinstance(given, list):
         levels = {as_typed(level): [f"{_key(factor, names)}={_written(level)}"] for level in given}
         return levels if len(levels) == len(given) else given  # of equal levels, the design says what is wrong
-    if factor.isidentifier():
+    if factor.isidentifier() and factor not in names:
         raise UserError(
             f"factors.{factor}: no word of command has {{{factor}}}, so that its arms would be equal; "
             f"allowed: {', '.join(names) or f'a word of command with {{{factor}}} in it'}"

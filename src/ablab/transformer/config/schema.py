@@ -59,7 +59,7 @@ class Decoding(Group):
     role: ClassVar[Role] = EVALUATION
     beam_size: Count
     length_penalty: Annotated[
-        float, Field(ge=0), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "decoding.beam_size above 1")
+        float, Field(ge=0, le=10), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "decoding.beam_size above 1")
     ]
     n_best: Count
     max_extra_tokens: WholeNumber | None

@@ -58,7 +58,12 @@ class CTranslate2Translator:
                 by_length[len(ids)].append(row)
         for length in by_length:
             if length + search.max_extra_tokens >= POSITIONS:
-                raise UserError(f"a sentence of {length} subwords: an exported model translates fewer than {POSITIONS}")
+                most = POSITIONS - 1 - length
+                raise UserError(
+                    f"max_extra_tokens={search.max_extra_tokens}: a source of {length} subwords may then have a longer "
+                    f"translation than the {POSITIONS - 1} that an exported model writes; allowed: "
+                    f"{f'up to {most}, or ' if most >= 0 else ''}ablab's own engine"
+                )
         # All are submitted at once, so that no worker waits for the last sentence of a length.
         asked = [(rows, length + search.max_extra_tokens) for length, rows in sorted(by_length.items(), reverse=True)]
         engine = self._engine(threads)
@@ -110,7 +115,9 @@ class CTranslate2Translator:
             ids = tuple(self._ids[piece] for piece in pieces[:limit])
             penalty = length_penalty(len(ids) + 1, search.length_penalty)
             found.append(Hypothesis(ids, log_prob / penalty, log_prob))
-        return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
+        found.sort(key=lambda hypothesis: hypothesis.score, reverse=True)
+        # What the limit cuts off may have been all that told two of them apart.
+        return list({hypothesis.ids: hypothesis for hypothesis in reversed(found)}.values())[::-1]
 
 
 class ExportedTranslator(Translator):

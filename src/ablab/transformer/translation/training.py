@@ -16,7 +16,7 @@ from ablab.transformer.data.prepared import Prepared, check_vocabulary, prepare
 from ablab.transformer.data.steps import TrainingSteps
 from ablab.transformer.data.tokenizer import save_tokenizers
 from ablab.transformer.data.vocabulary import told_size
-from ablab.transformer.export.ctranslate2 import check_model
+from ablab.transformer.export.ctranslate2 import POSITIONS, check_model
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.builders import UNBOUNDED, Trainable
@@ -103,6 +103,11 @@ def check_engine(config: TranslationConfig) -> None:
     """Raise UserError for parts of the model that the engine of the test's translations cannot represent."""
     if config.decoding.engine == "own":
         return
+    if config.test_extra_tokens + 1 >= POSITIONS:  # no source is shorter
+        raise UserError(
+            f"decoding.max_extra_tokens={config.test_extra_tokens}: a model of engine={config.decoding.engine} writes "
+            f"fewer than {POSITIONS} subwords; allowed: less than {POSITIONS} with those of each source, or own"
+        )
     try:
         check_model(build_model(config, src_vocab=8, tgt_vocab=8))
     except UserError as error:

@@ -63,7 +63,7 @@ class TranslateOptions(Options):
     beam_size: Count = 4
     """number of hypotheses that the search keeps; 1 is greedy search"""
     length_penalty: Annotated[
-        float, Field(ge=0), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "beam_size above 1")
+        float, Field(ge=0, le=10), ReadIf(("beam_size",), lambda beam_size: beam_size > 1, "beam_size above 1")
     ] = 0.6
     """alpha of ((5 + length) / 6) ** alpha"""
     n_best: Count = 1

@@ -12,6 +12,7 @@ from ablab.config.compose import idle
 from ablab.errors import UserError, first_error
 from ablab.fields import Count
 from ablab.files import lines_of, text_of
+from ablab.files.disk import lock_at
 from ablab.store.records import n_best_lines
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.verbs import read_words
@@ -105,12 +106,14 @@ def _by_ctranslate2(
     from ablab.transformer.export.translator import CTranslate2Translator
 
     folder = export_folder(saved, "ctranslate2", "float32")
-    if not folder.exists():
-        from ablab.transformer.export.ctranslate2 import to_ctranslate2
-        from ablab.transformer.stages.models import device_of, load_model
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with lock_at(folder.with_name(f".{folder.name}.lock")):  # of several at once, the first exports
+        if not folder.exists():
+            from ablab.transformer.export.ctranslate2 import to_ctranslate2
+            from ablab.transformer.stages.models import device_of, load_model
 
-        console.say(f"{saved.name} is exported to {folder}")
-        to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
+            console.say(f"{saved.name} is exported to {folder}")
+            to_ctranslate2(*load_model(saved, device_of("cpu")), folder, quantization="float32")
     translator = CTranslate2Translator(folder)
 
     def translated(sentences: Sequence[str]) -> Hypotheses:
