@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ablab.store.records import Stretch
 from ablab.study.ledger import ledger
 from ablab.sweep.plots import draw_learning
-from ablab.sweep.summary import COMPARISON, close, figures, figures_of, is_closed, rows_of, table_lines
+from ablab.sweep.summary import COMPARISON, close, figures, is_closed, rows_of, table_lines
 from tests.report.synthetic import fill
 from tests.study.pretend import pretend
 from tests.translation import TRANSLATION
@@ -25,7 +25,7 @@ def test_runs_that_changed_code_on_the_way_are_counted(study):
     entries = ledger(study)
     assert "1 mixed" in table_lines(study, entries)[1]
     (row,) = rows_of(study, entries)
-    assert dict(zip(figures(TRANSLATION), figures_of(TRANSLATION, row), strict=True))["mixed"] == 1
+    assert figures(TRANSLATION, row)["mixed"] == 1
 
 
 WORDS = ("layerdrop=0,0.1", "seed=1,2,3", "logger=none")
@@ -40,9 +40,7 @@ def failing(tmp_path):
 
 def test_an_arm_with_a_diverged_run_has_no_mean_over_the_others(failing):
     entries = ledger(failing)
-    whole, failed = (
-        dict(zip(figures(TRANSLATION), figures_of(TRANSLATION, row), strict=True)) for row in rows_of(failing, entries)
-    )
+    whole, failed = (figures(TRANSLATION, row) for row in rows_of(failing, entries))
     scores = ("test_bleu", "test_bleu_sd", "test_chrf", "valid_loss")
     assert [failed[column] for column in scores] == [None] * 4
     assert None not in [whole[column] for column in scores]

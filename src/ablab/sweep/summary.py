@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -95,70 +95,48 @@ def shown(task: Task) -> Mapping[str, Score]:
     return {name: task.scores[name] for name in dict.fromkeys((task.primary, *task.listed))}
 
 
-Figure = Callable[[SummaryRow], str | int | float | None]
-
-
-def figures(task: Task) -> Mapping[str, Figure]:
-    """Return the columns of the file, each with its value of a row; None where there is none."""
-    of_scores: dict[str, Figure] = {}
+def figures(task: Task, row: SummaryRow) -> dict[str, str | int | float | None]:
+    """Return the row's values for a file by the names of their columns; None where there is none."""
+    of_scores: dict[str, float | None] = {}
     for name in shown(task):
-        of_scores[name] = partial(_mean_of, name)
+        values = row.scores[name]
+        of_scores[name] = _mean(values)
         if name == task.primary:
-            of_scores[f"{name}_sd"] = partial(_sd_of, name)
+            of_scores[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
     return {
-        "arm": lambda row: row.arm,
-        "seeds": lambda row: row.finished,
+        "arm": row.arm,
+        "seeds": row.finished,
         **of_scores,
-        "parameters": lambda row: row.parameters,
-        "seconds": lambda row: _mean(row.seconds),
-        "missing": lambda row: _counted(row.missing),
-        "mixed": lambda row: row.mixed,
+        "parameters": row.parameters,
+        "seconds": _mean(row.seconds),
+        "missing": _counted(row.missing),
+        "mixed": row.mixed,
     }
 
 
-def _mean_of(name: str, row: SummaryRow) -> float | None:
-    return _mean(row.scores[name])
-
-
-def _sd_of(name: str, row: SummaryRow) -> float | None:
-    values = row.scores[name]
-    return statistics.stdev(values) if len(values) > 1 else None
-
-
-def figures_of(task: Task, row: SummaryRow) -> list[str | int | float | None]:
-    """Return the row's values for a file."""
-    return [figure(row) for figure in figures(task).values()]
-
-
-def cells(task: Task) -> Mapping[str, Callable[[SummaryRow], str]]:
-    """Return the columns of the table on the console after the arm's name. A single seed has no standard deviation."""
-
-    def spread(name: str, score: Score) -> Callable[[SummaryRow], str]:
-        return lambda row: _spread(row.scores[name], digits_beside(score.digits))
-
+def cells(task: Task, row: SummaryRow) -> dict[str, str]:
+    """Return the row's cells on the console after the arm's name. A single seed has no standard deviation."""
+    remarks = {**row.missing, **({"mixed": row.mixed} if row.mixed else {})}
     return {
-        "seeds": lambda row: f"{row.finished}",
-        **{score.title: spread(name, score) for name, score in shown(task).items()},
-        "parameters": lambda row: "" if row.parameters is None else f"{row.parameters:,}",
-        "run time": lambda row: duration(statistics.fmean(row.seconds)) if row.seconds else "",
-        "": lambda row: _counted(_remarks(row)),
+        "seeds": f"{row.finished}",
+        **{score.title: _spread(row.scores[name], digits_beside(score.digits)) for name, score in shown(task).items()},
+        "parameters": "" if row.parameters is None else f"{row.parameters:,}",
+        "run time": duration(statistics.fmean(row.seconds)) if row.seconds else "",
+        "": _counted(remarks),
     }
 
 
 def table_lines(study: Study, entries: Mapping[str, LedgerEntry]) -> list[str]:
     """Return the table as aligned lines."""
-    index, columns = index_of(study.outputs), cells(study.task)
-    lines = [["arm", *columns]]
-    baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
-    for row in rows_of(study, entries, index.evaluation):
-        mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
-        lines.append([f"{study.label_of(row.arm)}{mark}", *(cell(row) for cell in columns.values())])
+    index = index_of(study.outputs)
+    rows = rows_of(study, entries, index.evaluation)
     index.keep()
+    baselines = {study.rows[study.baseline_of(arm.name)] for arm in study.arms}
+    lines = [["arm", *cells(study.task, rows[0])]]
+    for row in rows:
+        mark = " (baseline)" if row.arm in baselines and len(study.arms) > 1 else ""
+        lines.append([f"{study.label_of(row.arm)}{mark}", *cells(study.task, row).values()])
     return list(aligned(lines, left=1))
-
-
-def _remarks(row: SummaryRow) -> dict[str, int]:
-    return {**row.missing, **({"mixed": row.mixed} if row.mixed else {})}
 
 
 def _spread(values: list[float], digits: int) -> str:
@@ -200,12 +178,12 @@ PICTURES: Mapping[str, Callable[[Study, Mapping[str, LedgerEntry], Path], bool]]
 def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
     """Return whether arms.csv has the figures of these runs; other commands may have ended some, or arms are others."""
     path, index = study.folder / COMPARISON, index_of(study.outputs)
-    rows = [figures_of(study.task, row) for row in rows_of(study, entries, index.evaluation)]
-    return path.is_file() and path.read_text() == _as_csv(study, rows)
+    rows = [figures(study.task, row) for row in rows_of(study, entries, index.evaluation)]
+    return path.is_file() and path.read_text() == _as_csv(rows)
 
 
-def _as_csv(study: Study, rows: Iterable[Sequence[object]]) -> str:
-    return csv_text([figures(study.task), *([no_formula(cell) for cell in row] for row in rows)])
+def _as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    return csv_text([list(rows[0]), *([no_formula(cell) for cell in row.values()] for row in rows)])
 
 
 def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str], None]) -> None:
@@ -213,14 +191,14 @@ def close(study: Study, entries: Mapping[str, LedgerEntry], say: Callable[[str],
 
     What is written comes from the evaluations themselves, never from their outlines.
     """
-    rows = [figures_of(study.task, row) for row in rows_of(study, entries)]
+    rows = [figures(study.task, row) for row in rows_of(study, entries)]
     pictures = PICTURES if is_installed("matplotlib") else {}
     drawn = [name for name, draw in pictures.items() if draw(study, entries, study.folder / f"{name}.png")]
     # The time serves as the step: it rises, so the comparison of a changed study follows the earlier one.
     moment = int(time.time())
     with open_study_tracker(study, say) as tracker:
-        tracker.table(moment, "study/arms", list(figures(study.task)), rows)
+        tracker.table(moment, "study/arms", list(rows[0]), [list(row.values()) for row in rows])
         for name in drawn:
             about = f"{study.name}: {name.replace('_', ' ')}"
             tracker.picture(moment, f"study/{name}", study.folder / f"{name}.png", about)
-    write_text(study.folder / COMPARISON, _as_csv(study, rows))  # last: by it, `is_closed` knows that all is there
+    write_text(study.folder / COMPARISON, _as_csv(rows))  # last: by it, `is_closed` knows that all is there
