@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ablab.files import COLOURS
 from ablab.judge.document import Document
-from ablab.judge.lines import ClaimLine, SeedDifference, Span, digits_shown, interval_text
+from ablab.judge.lines import ClaimLine, DifferenceLine, SeedDifference, Span, digits_shown, interval_text
 from ablab.report.figures import ASIDE, styles
 from ablab.report.names import pair_of
 from ablab.report.tables import differences_by_effect
@@ -112,17 +112,7 @@ def _of_claims(claims: Sequence[ClaimLine], looks: Mapping[str, Style]) -> Fores
 
 def _of_arms(document: Document) -> Forest | None:
     looks = styles(document)
-    rows = [
-        ForestRow(
-            line.arm,
-            line.difference,
-            line.interval,
-            document.digits,
-            (line.refused or "").partition(" (")[0],
-            colour=_colour(line.arm, looks),
-        )
-        for line in document.differences
-    ]
+    rows = [_arm(line, document, looks, (line.refused or "").partition(" (")[0]) for line in document.differences]
     if not any(row.estimate for row in rows):
         return None
     tests = dict.fromkeys((line.test or "paired t").partition(",")[0] for line in document.differences if line.interval)
@@ -138,20 +128,9 @@ def _claimed(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
     """Return the row of a claim; without an estimate where it was judged by shares of failures or ranks, which have
     another scale.
     """
-    name = _name(claim)
     if claim.title != claim.about:
-        return ForestRow(name, None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
-    return ForestRow(
-        name,
-        claim.difference,
-        claim.interval,
-        claim.digits,
-        claim.verdict,
-        claim.margin,
-        claim.per_seed,
-        is_exploratory=claim.exploratory is not None,
-        colour=_colour(claim.arm, looks, claim.exploratory),
-    )
+        return ForestRow(_name(claim), None, None, claim.digits, f"{claim.verdict}, by {claim.title}")
+    return _claim(claim, looks, claim.verdict)
 
 
 MARKS: tuple[tuple[str, Callable[[ForestRow], bool]], ...] = (
@@ -174,20 +153,11 @@ def column_panels(document: Document) -> dict[str, list[ForestRow]]:
     claims.sort(key=lambda claim: claim.metric != document.metric)
     looks, panels = styles(document), dict[str, list[ForestRow]]()
     for claim in claims[:COLUMN_ROWS]:
-        panels.setdefault(_in(claim.about, claim.unit), []).append(_spoken_claim(claim, looks))
+        panels.setdefault(_in(claim.about, claim.unit), []).append(_claim(claim, looks, claim.marked))
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
     return panels or {
         _in(document.title, document.unit): [
-            ForestRow(
-                one.arm,
-                one.difference,
-                one.interval,
-                document.digits,
-                "",
-                per_seed=one.per_seed,
-                colour=_colour(one.arm, looks),
-            )
-            for one in lines[:COLUMN_ROWS]
+            _arm(one, document, looks, "")._replace(per_seed=one.per_seed) for one in lines[:COLUMN_ROWS]
         ]
     }
 
@@ -206,13 +176,18 @@ def _name(claim: ClaimLine) -> str:
     return f"{arm} \N{MINUS SIGN} {baseline}" + (f", {both}" if both else "")
 
 
-def _spoken_claim(claim: ClaimLine, looks: Mapping[str, Style]) -> ForestRow:
+def _arm(line: DifferenceLine, document: Document, looks: Mapping[str, Style], outcome: str) -> ForestRow:
+    colour = _colour(line.arm, looks)
+    return ForestRow(line.arm, line.difference, line.interval, document.digits, outcome, colour=colour)
+
+
+def _claim(claim: ClaimLine, looks: Mapping[str, Style], outcome: str) -> ForestRow:
     return ForestRow(
         _name(claim),
         claim.difference,
         claim.interval,
         claim.digits,
-        claim.marked,
+        outcome,
         claim.margin,
         claim.per_seed,
         published_differences(claim),
