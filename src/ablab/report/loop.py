@@ -143,13 +143,8 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
     """Yield the ledger of a loop."""
     yield f"{state.loop}: {state.question}"
     yield floor_line(state.floor, measure)
-    rows = [["", "change", "because", "what became of it", "runs"]]
-    for each in state.proposals:
-        became = outcome_line(each, file.loop, measure, book.floors)
-        because = " ".join(each.because.split())
-        rows.append([str(each.number), " ".join(each.words), because, became, str(len(each.seeds))])
-    if state.proposals:
-        yield from aligned(rows, left=4)
+    if book.proposals:
+        yield from aligned([PROPOSALS, *_proposals(file, book, measure)], left=4)
     yield f"Stack: {_stack(book)}"
     for found in state.confirmed:
         if found.contrasts:
@@ -157,21 +152,37 @@ def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) 
     yield f"Left: {left_words(state.left)}"
 
 
+PROPOSALS = ("", "change", "because", "what became of it", "runs")
+"""Columns of the table of proposals."""
+
+
+def _proposals(file: LoopFile, book: Book, measure: Measure) -> list[list[str]]:
+    """Return a row for each proposal."""
+    rows = []
+    for each in book.proposals:
+        became, because = outcome_line(each, file.loop, measure, book.floors), " ".join(each.because.split())
+        rows.append([str(each.number), " ".join(each.words), because, became, str(len(each.seeds))])
+    return rows
+
+
 def confirmation_lines(told: ConfirmedLoop, measure: Measure) -> Iterator[str]:
     """Yield the comparisons of a confirmation, what stands first."""
     yield headline(told)
-    digits = _digits(told, measure)
-    rows = [["all kept changes against", "difference", "95 % interval", "one-sided p", "p of Holm", ""]]
-    for one in told.contrasts:
-        interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
-        cells = [one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.p), p_text(one.holm_p)]
-        rows.append([*cells, "stands" if one.stands else "not shown"])
-    yield from aligned(rows, left=1)
+    head = ["all kept changes against", "difference", "95 % interval", "one-sided p", "p of Holm", ""]
+    contrasts = zip(told.contrasts, _contrasts(told, measure), strict=True)
+    yield from aligned([head, *([*row[:3], p_text(one.p), *row[3:]] for one, row in contrasts)], left=1)
     yield from map(_idle, told.idle)
 
 
-def _digits(told: ConfirmedLoop, measure: Measure) -> int:
-    return digits_apart(measure.digits, [end for one in told.contrasts for end in (one.low, one.high)], [0.0])
+def _contrasts(told: ConfirmedLoop, measure: Measure) -> list[list[str]]:
+    """Return a row for each comparison: its name, the difference, the interval, Holm's p, and whether it stands."""
+    digits = digits_apart(measure.digits, [end for one in told.contrasts for end in (one.low, one.high)], [0.0])
+    rows = []
+    for one in told.contrasts:
+        interval = f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
+        stands = "stands" if one.stands else "not shown"
+        rows.append([one.name, f"{one.estimate:+.{digits}f}", interval, p_text(one.holm_p), stands])
+    return rows
 
 
 def _idle(change: str) -> str:
@@ -216,7 +227,6 @@ def write_page(
 ) -> None:
     """Write the page of a confirmation, the same as Markdown, and its data beside it."""
     page = Path(told.page)
-    page.parent.mkdir(parents=True, exist_ok=True)
     content = {**_content(told, file, book, measure), "how": _how(book, found)}
     write_text(page, rendered("confirmation.html", **content, stamp=stamp))
     write_text(page.with_suffix(".md"), "".join(f"{line}\n" for line in _markdown_page(content, stamp)))
@@ -225,22 +235,7 @@ def write_page(
 
 def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) -> dict[str, Any]:
     """Return what both pages say, in words."""
-    digits = _digits(told, measure)
-    spans = [f"{one.low:+.{digits}f} to {one.high:+.{digits}f}" for one in told.contrasts]
-    rows = [
-        [one.name, f"{one.estimate:+.{digits}f}", span, p_text(one.holm_p), "stands" if one.stands else "not shown"]
-        for one, span in zip(told.contrasts, spans, strict=True)
-    ]
-    proposals = [
-        [
-            str(each.number),
-            " ".join(each.words),
-            each.because,
-            outcome_line(each, file.loop, measure, book.floors),
-            str(len(each.seeds)),
-        ]
-        for each in book.proposals
-    ]
+    rows = _contrasts(told, measure)
     return {
         "name": told.loop,
         "question": file.loop.question,
@@ -255,13 +250,10 @@ def _content(told: ConfirmedLoop, file: LoopFile, book: Book, measure: Measure) 
         "rows": rows,
         "drawn": intervals(
             [(one.estimate, one.low, one.high) for one in told.contrasts],
-            [
-                f"{one.name}: {one.estimate:+.{digits}f}, {span}"
-                for one, span in zip(told.contrasts, spans, strict=True)
-            ],
+            [f"{name}: {difference}, {interval}" for name, difference, interval, *_ in rows],
         ),
-        "columns": ["", "change", "because", "what became of it", "runs"],
-        "proposals": proposals,
+        "columns": PROPOSALS,
+        "proposals": _proposals(file, book, measure),
         "outcomes": [each.outcome for each in book.proposals],
     }
 
