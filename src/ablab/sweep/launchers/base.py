@@ -199,7 +199,6 @@ class Launcher(ABC):
 def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> None:
     """Record a failure for a run that could not do so itself."""
     with suppress(OSError):  # if nothing can be written, the exit code of the sweep must suffice
-        folder.path.mkdir(parents=True, exist_ok=True)
         write_failure(folder.failure, kind, line, log, now())
 
 

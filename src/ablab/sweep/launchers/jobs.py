@@ -34,7 +34,6 @@ class Waiting(NamedTuple):
 def keep(folder: RunFolder, job: str) -> None:
     """Write down which job makes a run."""
     with suppress(OSError):  # it only spares a second job
-        folder.job.parent.mkdir(parents=True, exist_ok=True)
         write_json(folder.job, {"job": job, "cluster": squeue.cluster().name})
 
 
