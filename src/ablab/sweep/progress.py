@@ -75,9 +75,16 @@ class Board:
         """Return the entries; those that wait in a queue, which the store does not know, as queued."""
         return self._view.of(self.entries)
 
+    def headline(self, entries: Sequence[LedgerEntry]) -> Text:
+        """Return what stands above the runs in progress."""
+        return summary(entries)
+
     def __rich__(self) -> RenderableType:
         entries = list(self.shown().values())
-        return Group(summary(entries), _running(entries))
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for cells in going_on(entries):
+            table.add_row(*map(Text, cells))
+        return Group(self.headline(entries), table)
 
 
 def summary(entries: Sequence[LedgerEntry]) -> Text:
@@ -112,13 +119,6 @@ def _whole(entry: LedgerEntry) -> float | None:
 def _spent(entry: LedgerEntry) -> float:
     pulse = entry.pulse
     return 0.0 if pulse is None or pulse.seconds_per_step is None else pulse.seconds_per_step * pulse.step
-
-
-def _running(entries: Sequence[LedgerEntry]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for cells in going_on(entries):
-        table.add_row(*map(Text, cells))
-    return table
 
 
 def going_on(entries: Iterable[LedgerEntry]) -> Iterator[list[str]]:
@@ -288,16 +288,10 @@ class SearchBoard(Board):
         self.entries[cell.key] = entry_of(cell)
         return self.entries[cell.key]
 
-    def __rich__(self) -> RenderableType:
-        running = super().__rich__()
-        assert isinstance(running, Group)
-        return Group(Text(progress_line(self.search, self.all_trials, self.trials)), *running.renderables[1:])
-
-
-def progress_line(search: SearchStudy, all_trials: list[Trial], trials: Trials) -> str:
-    """Return a line such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
-    done = [trial for trial in all_trials if trial.outcome is not None]
-    line = of_asked(len(done), search.settings.trials)
-    line += f": {counts_of(done)}" if done else ""
-    best = best_so_far(all_trials, trials.objectives, trials.names[0])
-    return line if best is None else f"{line}   {best}"
+    def headline(self, entries: Sequence[LedgerEntry]) -> Text:
+        """Return such as `7 of 20 trials: 5 finished, 2 stopped early   best so far: trial 3, valid_loss 2.310`."""
+        done = [trial for trial in self.all_trials if trial.outcome is not None]
+        line = of_asked(len(done), self.search.settings.trials)
+        line += f": {counts_of(done)}" if done else ""
+        best = best_so_far(self.all_trials, self.trials.objectives, self.trials.names[0])
+        return Text(line if best is None else f"{line}   {best}")

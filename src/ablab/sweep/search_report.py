@@ -72,9 +72,8 @@ def _columns(trials: Trials) -> list[str]:
 
 
 def _row(trials: Trials, trial: Trial, all_trials: Sequence[Trial]) -> list[Any]:
-    values = list(trial.values) if trial.values is not None else [None] * len(trials.names)
     # A stopped trial's last score is not comparable with those of selected weights: it stays out of the column.
-    values = values if trial.finished else [None] * len(trials.names)
+    values = (trial.finished and trial.values) or [None] * len(trials.names)
     chosen = [word.partition("=")[2] for word in trial.words] or [""] * len(trials.space.keys)
     best = trial.number in {other.number for other in front_of(all_trials, trials.objectives)}
     about = [trial.steps, trial.total_steps, trial.run_id, "yes" if best else "", trial.reason]
@@ -101,8 +100,8 @@ def _content(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial]) -
         "told": sum(trial.outcome is not None for trial in all_trials),
         "counts": counts_of(all_trials),
         "steps_saved": saved_line(all_trials),
-        "best": None if leader is None else plain_trial(trials, leader),
-        "front": [plain_trial(trials, trial) for trial in front_of(all_trials, trials.objectives)],
+        "best": None if leader is None else _plain_trial(trials, leader),
+        "front": [_plain_trial(trials, trial) for trial in front_of(all_trials, trials.objectives)],
     }
 
 
@@ -115,16 +114,16 @@ def _settings(search: SearchStudy) -> dict[str, Any]:
     }
 
 
-def plain_trial(trials: Trials, trial: Trial) -> dict[str, Any]:
+def _plain_trial(trials: Trials, trial: Trial) -> dict[str, Any]:
     """Return a trial as data."""
     values = dict(zip(trials.names, trial.values or (), strict=False))
     return {"trial": trial.number, "words": list(trial.words), "values": values, "run_id": trial.run_id}
 
 
 def closing_lines(
-    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, interrupted: bool, left: int
+    search: SearchStudy, trials: Trials, all_trials: Sequence[Trial], *, interrupted: bool
 ) -> Iterator[str]:
-    """Yield the last lines that the command prints. `left`: trials that are still to come."""
+    """Yield the last lines that the command prints."""
     yield from table_lines(trials, all_trials)
     yield ""
     yield f"{how_many(search.settings.trials, 'trial')}: {counts_of(all_trials) or 'none begun'}"
@@ -134,7 +133,7 @@ def closing_lines(
     yield f"Results: {search.folder}"
     if interrupted:
         yield "Stopped; the same line, typed again, continues from there"
-    elif left:
+    elif left := left_of(search, all_trials):
         yield f"{how_many(left, 'trial')} left: the same line, typed again, goes on"
     elif leader is None:
         yield "No trial finished; Next: another space, or more trials"
@@ -201,13 +200,18 @@ def _track(
 REFRESH = 1.0
 
 
-def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
-    """Yield the state as text."""
+def about_line(search: SearchStudy) -> str:
+    """Return what a search does, `lr: 20 trials (tpe), chosen on validation by valid_loss`."""
     settings = search.settings
     rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
     chosen = ", ".join(settings.objectives)
     asked = how_many(settings.trials, "trial")
-    yield f"{search.name}: {asked} ({settings.sampler}{rule}), chosen on validation by {chosen}"
+    return f"{search.name}: {asked} ({settings.sampler}{rule}), chosen on validation by {chosen}"
+
+
+def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
+    """Yield the state as text."""
+    yield about_line(search)
     rows = [["key", "values"], *([key, _values(values)] for key, values in search.space.plain.items())]
     yield from aligned(rows, left=2)
     yield ""
@@ -218,7 +222,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     yield state_line(search, trials, all_trials, View())
     if (saved := saved_line(all_trials)) is not None:
         yield saved
-    if _left(search, all_trials):
+    if left_of(search, all_trials):
         yield f"Next: {program('train')} -m {' '.join(map(shlex.quote, words))}"
     yield f"Results: {search.folder}"
 
@@ -241,7 +245,7 @@ def search_json(search: SearchStudy) -> dict[str, Any]:
     """Return the state as data, for programs."""
     trials, all_trials = _known(search)
     leader = None if trials is None else best_of(all_trials, trials.objectives)
-    plain = [] if trials is None else [plain_trial(trials, trial) for trial in all_trials]
+    plain = [] if trials is None else [_plain_trial(trials, trial) for trial in all_trials]
     return {
         "search": search.name,
         "optuna_study": search.study_name,
@@ -249,7 +253,7 @@ def search_json(search: SearchStudy) -> dict[str, Any]:
         **search.settings.model_dump(exclude={"storage", "space"}),
         "told": sum(trial.outcome is not None for trial in all_trials),
         "running": _states(search, all_trials, View())[State.RUNNING],
-        "left": _left(search, all_trials),
+        "left": left_of(search, all_trials),
         "best": None if leader is None else plain[leader.number],
         "front": [] if trials is None else [plain[trial.number] for trial in front_of(all_trials, trials.objectives)],
         "trials": [{**one, "outcome": trial.outcome or "begun"} for one, trial in zip(plain, all_trials, strict=True)],
@@ -277,7 +281,7 @@ def _watch(search: SearchStudy, console: Console) -> None:
         while True:
             trials, all_trials = _known(search)
             live.update(Text(state_line(search, trials, all_trials, view)))
-            if not _left(search, all_trials):
+            if not left_of(search, all_trials):
                 return
             try:
                 time.sleep(REFRESH)
@@ -285,7 +289,7 @@ def _watch(search: SearchStudy, console: Console) -> None:
                 return
 
 
-def _left(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
+def left_of(search: SearchStudy, all_trials: Sequence[Trial]) -> int:
     """Return the number of trials that have not ended, whether or not they have begun."""
     return max(0, search.settings.trials - sum(trial.outcome is not None for trial in all_trials))
 

@@ -12,15 +12,15 @@ from ablab.search.stopping import TrialHandle
 from ablab.search.storage import masked, open_storage
 from ablab.search.trials import Outcome, Trial, Trials, best_of
 from ablab.store.locks import hold
+from ablab.store.records import Record
 from ablab.study.ledger import RESULTS, LedgerEntry, State, register
 from ablab.study.search import SearchStudy, announced
 from ablab.study.study import Cell
 from ablab.sweep.progress import SearchBoard, given_up_lines
-from ablab.sweep.search_report import TRIALS, closing_lines, objectives_in, write_report
+from ablab.sweep.search_report import TRIALS, about_line, closing_lines, left_of, objectives_in, write_report
 from ablab.sweep.sweep import WAIT, Launch, Policy
 from ablab.sweep.watch import RETRIES, Interruptions
-from ablab.tasks.plan import check_writable
-from ablab.text import how_many
+from ablab.tasks.plan import Planned, check_writable
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
@@ -31,7 +31,7 @@ def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: 
     # One command at a time begins trials.
     with hold(search.folder / "search.lock", lambda: f"{search.name} is being searched by another command"):
         trials = open_trials(search, jobs=jobs)
-        if policy.rerun and sum(trial.outcome is not None for trial in trials.all()) < search.settings.trials:
+        if policy.rerun and left_of(search, trials.all()):
             raise UserError(
                 "rerun: a search keeps its trials; allowed once all have ended, or with another seed of the sampler"
             )
@@ -87,11 +87,7 @@ class _SearchSweep:
     def run(self, launch: Launch) -> int:
         settings = self.search.settings
         ready(self.search.base.config.logger, self.console.say)
-        rule = "" if settings.stopping == "none" else f", stopping by {settings.stopping}"
-        self.console.say(
-            f"{self.search.name}: {how_many(settings.trials, 'trial')} ({settings.sampler}{rule}), "
-            f"chosen on validation by {', '.join(settings.objectives)}"
-        )
+        self.console.say(about_line(self.search))
         if settings.storage is not None:
             self.console.say(f"Trials are kept in {masked(settings.storage)}")
         if (lacking := _known_before(self.search) - len(self.board.all_trials)) > 0:
@@ -105,12 +101,12 @@ class _SearchSweep:
         is_news = going and len(all_trials) > before
         write_report(self.search, self.trials, all_trials, self.console.say if is_news else None)
         self.console.rich.print()
-        left = max(0, settings.trials - sum(trial.outcome is not None for trial in all_trials))
-        closing = closing_lines(self.search, self.trials, all_trials, interrupted=not going, left=left)
-        self.console.say_all((*closing, *given_up_lines(self.board)))
+        self.console.say_all(closing_lines(self.search, self.trials, all_trials, interrupted=not going))
+        self.console.say_all(given_up_lines(self.board))
         if not going:
             return INTERRUPTED
-        return DONE if not left and best_of(all_trials, self.trials.objectives) is not None else FAILED
+        is_whole = not left_of(self.search, all_trials)
+        return DONE if is_whole and best_of(all_trials, self.trials.objectives) is not None else FAILED
 
     def _work(self, launch: Launch) -> bool:
         """Run until every trial has an outcome; return False when the user has stopped it."""
@@ -194,7 +190,7 @@ class _SearchSweep:
             if entry.state is State.DIVERGED:
                 self._report(trial, "diverged", run_id=run_id, reason=record.reason, steps=steps, total_steps=steps)
                 return True
-            values, missing = self._values(entry)
+            values, missing = self._values(entry.cell.planned, record)
             if missing:
                 self._report(trial, "failed", run_id=run_id, reason=f"it has no finite {', '.join(missing)}")
             else:
@@ -212,11 +208,8 @@ class _SearchSweep:
         self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True
 
-    def _values(self, entry: LedgerEntry) -> tuple[list[float], list[str]]:
+    def _values(self, planned: Planned, record: Record) -> tuple[list[float], list[str]]:
         """Return the values of the objectives, and the names of those without a finite one."""
-        planned = entry.cell.planned
-        record = planned.folder.record()
-        assert record is not None
         evaluation = planned.folder.evaluation(planned.evaluation_id)
         values: list[float] = []
         missing: list[str] = []
