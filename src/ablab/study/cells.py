@@ -1,6 +1,5 @@
 """Cells of a study, one run each: composed from the words of its arms, with each run under one arm."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -58,7 +57,8 @@ def one_arm_a_run(arms: Sequence[Arm], cells: Sequence[Cell]) -> tuple[dict[str,
 
     The new name joins the names of the united arms.
     """
-    names = united([arm.name for arm in arms], by_arm(cells, lambda cell: cell.key))
+    keys = {arm: tuple(cell.key for cell in own) for arm, own in by_arm(cells).items()}
+    names = united([arm.name for arm in arms], keys)
     once = {(names[cell.arm], cell.seed): cell for cell in reversed(cells)}
     return names, [replace(cell, arm=arm) for (arm, _), cell in reversed(once.items())]
 
@@ -148,9 +148,7 @@ def compared_recipes(claim: Settled, cells: Sequence[Cell]) -> Iterator[list[Rec
 
 def check_distinct(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:
     """Raise UserError for a claim whose two arms are the same runs under different names."""
-    of_arm = defaultdict(list)
-    for cell in cells:
-        of_arm[cell.arm].append(cell)
+    of_arm = by_arm(cells)
     for claim in claims:
         for part in claim.differences:
             one, other = ([_seen(claim, cell) for cell in of_arm[arm]] for arm in (part.arm, part.baseline))

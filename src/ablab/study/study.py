@@ -1,6 +1,6 @@
 """The definition of a study as data: arms, seeds, and the run of each pair."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -60,12 +60,12 @@ def _with_plus(name: str, given: Mapping[str, str]) -> str:
     return f"+{label(name[1:], given)}" if name.startswith("+") else label(name, given)
 
 
-def by_arm(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[str, tuple[Hashable, ...]]:
-    """Return the keys of each arm's cells, in order."""
-    found: dict[str, list[Hashable]] = {}
+def by_arm(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """Return the cells of each arm, in order."""
+    found: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(cell.arm, []).append(key(cell))
-    return {arm: tuple(keys) for arm, keys in found.items()}
+        found.setdefault(cell.arm, []).append(cell)
+    return found
 
 
 def united(names: Sequence[str], keys: Mapping[str, Hashable]) -> dict[str, str]:
@@ -201,10 +201,7 @@ class Study:
 
     @cached_property
     def _by_arm(self) -> dict[str, list[Cell]]:
-        found: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            found.setdefault(cell.arm, []).append(cell)
-        return found
+        return by_arm(self.cells)
 
     @cached_property
     def runs(self) -> dict[str, Cell]:
