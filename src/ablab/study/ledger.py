@@ -29,7 +29,6 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
 from ablab.study.study_file import check_own, is_edit, keep, kept_file
 from ablab.tasks.identity import condition_id, differing
-from ablab.tasks.plan import Planned
 
 
 class State(str, Enum):
@@ -97,19 +96,15 @@ def entry_of(cell: Cell) -> LedgerEntry:
 def entry_with(cell: Cell, record: Record | None) -> LedgerEntry:
     """Return the entry of a run with this record."""
     planned, folder = cell.planned, cell.planned.folder
-    pulse = read_pulse(folder.pulse)
-    failure = read_failure(folder.failure)
-    return LedgerEntry(cell, _state(planned, record, pulse, failure), record, pulse, failure)
+    pulse, failure = read_pulse(folder.pulse), read_failure(folder.failure)
+    complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
+    state = state_of(folder, record, lambda: pulse, lambda: failure, is_complete=complete)
+    return LedgerEntry(cell, state, record, pulse, failure)
 
 
 def count(entries: Sequence[LedgerEntry]) -> Counter[State]:
     """Count the entries in each state."""
     return Counter(entry.state for entry in entries)
-
-
-def _state(planned: Planned, record: Record | None, pulse: Pulse | None, failure: Failure | None) -> State:
-    complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
-    return state_of(planned.folder, record, lambda: pulse, lambda: failure, is_complete=complete)
 
 
 def state_of(
@@ -157,6 +152,7 @@ def _register(study: Study) -> list[str]:
     is_new = not known or known[-1]["digest"] != declared["digest"] or _is_known_now(known, found)
     is_unseen = bool(known) and _differ(known[-1], study, found) and _none_seen(study, known)
     if is_new or is_unseen:
+        planned = {cell.planned.run_id for cell in study.cells}
         entry = {
             **declared,
             **({"supersedes": True} if is_unseen else {}),
@@ -166,9 +162,9 @@ def _register(study: Study) -> list[str]:
             **({"ways": ways} if (ways := ways_of(study)) else {}),
             "moderated_test": VERSION,
             "registered": now(),
-            "runs_already_done": len(_ever_ended(study)),
+            "runs_already_done": len(_ended_of(study, planned)),
             "runs": len(study.runs),
-            "planned": sorted({cell.planned.run_id for cell in study.cells}),
+            "planned": sorted(planned),
             "typed": list(study.typed),
         }
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
@@ -185,11 +181,10 @@ def _register(study: Study) -> list[str]:
 def _list(study: Study) -> list[str]:
     """Write the study's list of runs. Return what is to be said of a damaged one in its place."""
     path, others, said = study.folder / "runs.json", list[Mapping[str, Any]](), list[str]()
-    labels = {arm: study.label_of(arm) for arm in {cell.arm for cell in study.cells}}
     rows = [
         {
             "arm": cell.arm,
-            "label": labels[cell.arm],
+            "label": cell.label,
             "seed": cell.seed,
             "run_id": cell.planned.run_id,
             "words": list(cell.words),
@@ -230,13 +225,11 @@ def departed(study: Study) -> str:
 
 
 def _departed(study: Study, known: Sequence[Mapping[str, Any]]) -> str:
-    settled = [one for entry in known if entry is known[0] or entry.get("supersedes") for one in _recipes(entry)]
-    return changed(study, dict(settled).items(), _planned(known))
-
-
-def _recipes(entry: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    conditions: dict[str, str] = entry.get("conditions", {})
-    return conditions.items()
+    settled: dict[str, str] = {}
+    for entry in known:
+        if entry is known[0] or entry.get("supersedes"):
+            settled |= entry.get("conditions", {})
+    return changed(study, settled.items(), _planned(known))
 
 
 def _planned(known: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -297,12 +290,8 @@ def _has_validated(folder: RunFolder) -> bool:
     return any(key.startswith(VALID) for row in rows for key in row)
 
 
-def _ever_ended(study: Study) -> set[str]:
-    """Return the study's runs that were ever trained, whatever they were judged by, even if they are gone by now."""
-    return _ended_of(study, {cell.planned.run_id for cell in study.cells})
-
-
 def _ended_of(study: Study, runs: set[str]) -> set[str]:
+    """Return those of the runs that were ever trained, whatever they were judged by, even if they are gone by now."""
     ended = {*ended_runs(study.outputs), *Chain.of(study.outputs).ended}
     return ended & runs
 
