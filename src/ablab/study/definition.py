@@ -94,8 +94,9 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     path = find(name)
     experiment = read(path)
+    file = StudyFile(path, experiment)
     if experiment.search is not None:
-        return confirming(name, path, experiment, overrides)
+        return confirming(name, file, overrides)
     with about(path):
         arms, baseline = arms_of(experiment)
         check_of_runs((*experiment.common, *(word for arm in arms for word in arm.words)))
@@ -113,7 +114,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             usual = list(cells_of(arms, seeds[:1], common, naming=True))
             check_all_measured(compared.claims, usual)
             settings = settings_to_try(experiment.tune, arms, common)
-            trials = tuning_study(StudyFile(path, experiment), settings, arms, seeds, common)
+            trials = tuning_study(file, settings, arms, seeds, common)
             records = records_of(trials)
             if records is None:
                 check_scales_when_tuned(experiment.tune, compared.claims, usual, trials, len(settings))
@@ -140,7 +141,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         looks=looks,
         tuned=tuned,
         trials=trials,
-        file=StudyFile(path, experiment),
+        file=file,
         lengths=lengths,
     )
     return study if looks is None else replace(study, cells=added_so_far(study, looks))

@@ -221,7 +221,11 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
     named = [override for override in overrides if override.key_or_group == "experiment"]
     others = [override for override in overrides if override.key_or_group not in ("experiment", *OF_A_SWEEP)]
     if settings is None:
-        return _declared_search(named[-1], others) if named and not named[-1].is_sweep_override() else None
+        if not named or named[-1].is_sweep_override():
+            return None
+        name = str(named[-1].value())
+        file = StudyFile(path := find(name), read(path))
+        return None if file.experiment.search is None else _declared_search(name, file, others)
     if named:
         raise UserError(
             f"{named[-1].input_line}: an experiment declares its search itself; allowed: search: in its file, "
@@ -237,18 +241,15 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
     return search(None, settings, Space(tuple(parsed(override) for override in varied)), common)
 
 
-def _declared_search(named: "Override", overrides: Sequence["Override"]) -> SearchStudy | None:
-    name = str(named.value())
-    path = find(name)
-    experiment = read(path)
-    if experiment.search is None:
-        return None
+def _declared_search(name: str, file: StudyFile, overrides: Sequence["Override"]) -> SearchStudy:
+    path, experiment = file
+    assert experiment.search is not None
     varied = set(experiment.search.space)
     common, seeds = line_beside(name, overrides, varied), seeds_of(overrides, planned_seeds(experiment))
     with about(path):
         check_of_runs(experiment.common)
         claims = _claims(experiment, ARMS)
-        found = _declared(StudyFile(path, experiment), experiment.search, (*experiment.common, *common), seeds)
+        found = _declared(file, experiment.search, (*experiment.common, *common), seeds)
         for claim in claims:
             check_measured(claim, found.base)
             check_scale(claim, found.recipes)  # the winner may be any of them
@@ -263,13 +264,10 @@ def announced(search: SearchStudy) -> Study:
     return Study(search.name, ARMS, USUAL, list(search.seeds), cells, search.experiment, claims, file=search.file)
 
 
-def confirming(name: str, path: Path, experiment: Experiment, overrides: Sequence["Override"]) -> Study:
+def confirming(name: str, file: StudyFile, overrides: Sequence["Override"]) -> Study:
     """Return the study that follows a search: the winner against the usual words, on seeds that did not choose it."""
-    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
-
-    named = parse_words([f"experiment={spelled('experiment', name)}"])[-1]
-    found = _declared_search(named, overrides)
-    assert found is not None
+    path, experiment = file
+    found = _declared_search(name, file, overrides)
     best = found.winner()
     if best is None:
         raise UserError(f"{path}: its search comes first; type {program('train')} -m experiment={name}")
