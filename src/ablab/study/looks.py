@@ -22,10 +22,8 @@ class Style(NamedTuple):
     @property
     def on_paper(self) -> dict[str, Any]:
         """The style as Matplotlib's keyword arguments."""
-        dashes, points = (
-            dict(zip(DASHES, ("-", "--", ":", "-."), strict=True)),
-            dict(zip(MARKERS, "osD^XvP*", strict=True)),
-        )
+        dashes = dict(zip(DASHES, ("-", "--", ":", "-."), strict=True))
+        points = dict(zip(MARKERS, "osD^XvP*", strict=True))
         return {"color": self.colour, "linestyle": dashes[self.dash], "marker": points[self.marker], "markersize": 3}
 
 

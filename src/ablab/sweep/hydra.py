@@ -166,8 +166,6 @@ def _composed(words: Sequence[str]) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from ablab.config.values import own_hydra
-
     for word in words:
         key, _, value = word.partition("=")
         try:
@@ -191,8 +189,6 @@ def _composed(words: Sequence[str]) -> Any:
 
 def _options(group: str) -> list[str]:
     from hydra.core.global_hydra import GlobalHydra
-
-    from ablab.config.values import own_hydra
 
     with own_hydra():
         return sorted(GlobalHydra.instance().config_loader().get_group_options(group))
