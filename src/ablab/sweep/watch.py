@@ -1,9 +1,8 @@
 """Runs that a sweep makes: each is reported when it ends, and begun again a number of times."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.live import Live
 
@@ -56,11 +55,9 @@ def last_step(folder: RunFolder) -> int:
         return -1
 
 
-class OnEnd(Protocol):
-    """Callback for each run that has ended; it words the console's line."""
-
-    def __call__(self, entry: LedgerEntry, code: int | None) -> str | None:
-        """`code`: exit code of its process, if any. Return None to print nothing."""
+OnEnd = Callable[[LedgerEntry, int | None], str | None]
+"""Called for each run that has ended, with the exit code of its process, if any; returns the console's line, or None.
+"""
 
 
 WORTH_SAYING = 120.0
