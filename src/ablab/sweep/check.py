@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
@@ -52,8 +52,9 @@ def try_out(study: Study, console: Console) -> dict[str, Tried]:
     for cell in study.cells:
         cells.setdefault(condition_id(cell.planned.recipe), cell)  # seeds do not matter here
     with console.counting("arms tried", len(cells)) as advance:
-        for condition, cell, result in _try_all(cells, study.task.modules):
-            found[condition] = result
+        start_server([*study.task.modules, "ablab.sweep.check", "ablab.config.warm"])
+        for condition, cell in cells.items():
+            found[condition] = result = _answer(cell.words) or {"error": "its process was killed (out of memory?)"}
             beside = "".join(_margins(study, result))
             console.say(
                 f"{'fails' if 'error' in result else 'works'}  {cell.label or cell.arm}: {said_of(result)}{beside}"
@@ -80,12 +81,6 @@ def said_of(result: Tried) -> str:
     if seconds is None:
         return f"{counted}{result.get('note', 'no step to time')}"
     return f"{counted}{seconds:.3f} s a step" if seconds >= 0.001 else f"{counted}{1000 * seconds:.2g} ms a step"
-
-
-def _try_all(cells: dict[str, Cell], modules: Sequence[str]) -> Iterator[tuple[str, Cell, Tried]]:
-    start_server([*modules, "ablab.sweep.check", "ablab.config.warm"])
-    for condition, cell in cells.items():
-        yield condition, cell, _answer(cell.words) or {"error": "its process was killed (out of memory?)"}
 
 
 LAST_SECONDS = 10.0

@@ -290,11 +290,6 @@ def _set_refused_aside(board: Board, attempts: Counter[str], policy: Policy, con
         board.refresh()
 
 
-def _report_words(study: Study) -> str:
-    """Return the words that ask for the study's report, quoted for a shell."""
-    return " ".join(shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
-
-
 def _end(study: Study, board: Board, console: Console, policy: Policy, *, interrupted: bool) -> int:
     entries = board.entries
     console.rich.print()
@@ -311,8 +306,9 @@ def _end(study: Study, board: Board, console: Console, policy: Policy, *, interr
     elif board.given_up:
         console.say("Next: the same line, which begins them again")
     elif not study.is_tuning:
-        console.say(f"Next: {program('report')} {_report_words(study)}")
+        asked = (shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
+        console.say(f"Next: {program('report')} {' '.join(asked)}")
     console.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED
-    return DONE if all(entry.state in RESULTS for entry in entries.values()) else FAILED
+    return DONE if _is_over(board) else FAILED
