@@ -38,16 +38,14 @@ def markdown(document: Document) -> str:
         lines += ["## How it was made", "", *typed, cost, ""]
     for picture in curves(document):
         lines += [f"## {escaped(picture.title)}", "", *_markdown_picture(picture)]
-    if more := [*((title, part.rest) for title, part in parts if part.rest), *_aside(every)]:
+    aside = [(table.title, part) for table, part in every if table.key == OTHERWISE]
+    if more := [*((title, part.rest) for title, part in parts if part.rest), *aside]:
         lines += ["## Further figures", ""]
         lines += [line for title, rest in more for line in (f"### {escaped(title)}", "", *_markdown_part(rest), "")]
-    methods = [*map(escaped, document.methods), *_signatures(document), *map(escaped, document.custody)]
+    signatures = [f"{escaped(name)}: `{signature}`" for name, signature in document.signatures.items()]
+    methods = [*map(escaped, document.methods), *signatures, *map(escaped, document.custody)]
     lines += ["## Methods", "", *(f"- {method}" for method in methods), ""]
     return "\n".join(lines)
-
-
-def _aside(every: Sequence[tuple[ReportTable, PageTable]]) -> list[tuple[str, PageTable]]:
-    return [(table.title, part) for table, part in every if table.key == OTHERWISE]
 
 
 def _about(document: Document) -> str:
@@ -87,10 +85,6 @@ def _one_line(text: str) -> str:
 
 def _exploratory(reason: str | None) -> str:
     return "" if reason is None else f" *Exploratory: {escaped(reason)}.*"
-
-
-def _signatures(document: Document) -> list[str]:
-    return [f"{escaped(name)}: `{signature}`" for name, signature in document.signatures.items()]
 
 
 def _markdown_picture(picture: Picture) -> list[str]:

@@ -229,7 +229,7 @@ class Referee:
         stacks: dict[str, list[int]] = {WHOLE: book.stack, FIRST: []}
         whole, idle = self.runs.identity_of(book, book.stack), []
         for one in book.stack if len(book.stack) > 1 else ():
-            change, others = " ".join(self._change(book, one)), [each for each in book.stack if each != one]
+            change, others = " ".join(book.proposals[one - 1].words), [each for each in book.stack if each != one]
             if self.runs.identity_of(book, others) == whole:
                 idle.append(change)
             else:
@@ -238,9 +238,6 @@ class Referee:
         seeds = self.runs.drawn(book, self.file.loop.confirmation.of_whole)
         rules = self.file.loop.confirmation
         return Confirmed(at=now(), stack=book.stack, seeds=seeds, arms=arms, idle=idle, rules=rules, identity=identity)
-
-    def _change(self, book: Book, number: int) -> list[str]:
-        return book.proposals[number - 1].words
 
 
 @dataclass(frozen=True)

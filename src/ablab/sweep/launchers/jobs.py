@@ -83,16 +83,13 @@ class View:
 
     def of(self, entries: Mapping[str, LedgerEntry]) -> dict[str, LedgerEntry]:
         """Return these entries, those that wait, or have only begun to start, as queued."""
+        not_begun = {key: entry for key, entry in entries.items() if entry.state in OPEN}
         if time.monotonic() - self._asked >= ASK_EVERY:
-            self._waiting = in_queue({key: entry.cell.planned.folder for key, entry in _not_begun(entries).items()})
+            self._waiting = in_queue({key: entry.cell.planned.folder for key, entry in not_begun.items()})
             self._asked = time.monotonic()
-        queued = {key: entry for key, entry in _not_begun(entries).items() if key in self._waiting}
+        queued = {key: entry for key, entry in not_begun.items() if key in self._waiting}
         told = {key: replace(one, state=State.QUEUED, job=self._waiting[key].words) for key, one in queued.items()}
         return {**entries, **told}
-
-
-def _not_begun(entries: Mapping[str, LedgerEntry]) -> dict[str, LedgerEntry]:
-    return {key: entry for key, entry in entries.items() if entry.state in OPEN}
 
 
 def cancel(folders: Iterable[RunFolder]) -> list[str]:
