@@ -18,8 +18,9 @@ from ablab.statistics.paired import Paired, of_differences
 from ablab.statistics.tuning_curve import MOST, best_of, expected_best
 from ablab.statistics.verdict import ALPHA, Outcome
 from ablab.study.claims import Settled
+from ablab.study.design import number_of
 from ablab.study.study import names_of
-from ablab.study.tuning import TUNED, Tuned, at_an_edge, number_of
+from ablab.study.tuning import TUNED, Tuned, at_an_edge
 from ablab.tasks.score import Score
 from ablab.text import counted
 
@@ -97,8 +98,8 @@ def _by_value(one: Tuned, key: str, sign: float) -> LineOf | None:
     found = sorted(
         (value, sign * trial.cost)
         for trial in one.trials
-        for value in [next((number_of(word) for word in trial.words if _setting(word) == key), None)]
-        if value is not None and trial.cost is not None
+        for word in trial.words
+        if _setting(word) == key and trial.cost is not None and (value := number_of(word.partition("=")[2])) is not None
     )
     return _line_of(one, *zip(*found, strict=True)) if len(found) > 1 else None
 

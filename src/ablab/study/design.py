@@ -167,14 +167,15 @@ def level_called(name: str, factor: str, levels: Collection[str]) -> str | None:
     """Return the level of this name, or of this number: 1e-4 is the level 0.0001. None if there is none."""
     if name in levels:
         return name
-    if factor not in all_fields() or text_of(factor) is not None or (number := _number(name)) is None:
+    if factor not in all_fields() or text_of(factor) is not None or (number := number_of(name)) is None:
         return None
-    return next((level for level in levels if _number(level) == number), None)
+    return next((level for level in levels if number_of(level) == number), None)
 
 
-def _number(name: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return a text that is a number as one; None for any other."""
     try:
-        return float(name)
+        return float(text)
     except ValueError:
         return None
 

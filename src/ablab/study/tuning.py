@@ -9,7 +9,7 @@ from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
 from ablab.search.space import Space
 from ablab.store.records import Record
-from ablab.study.design import Arm
+from ablab.study.design import Arm, number_of
 from ablab.study.experiment import Tune
 from ablab.tasks.registry import task_recorded
 
@@ -137,21 +137,12 @@ def at_an_edge(tuned: Tuned) -> list[str]:
     """Return the words of the best settings that lie at an end of what was tried: a better value may lie beyond."""
     tried = [trial.values() for trial in tuned.trials]
     found = []
-    for word in (f"{key}={value}" for key, value in tuned.best.values().items()):
-        key = word.partition("=")[0]
-        known = {number_of(f"{key}={values[key]}") for values in tried if key in values}
+    for key, value in tuned.best.values().items():
+        known = {number_of(values[key]) for values in tried if key in values}
         numbers = sorted(number for number in known if number is not None)
-        if len(numbers) >= FEWEST and number_of(word) in (numbers[0], numbers[-1]):
-            found.append(word)
+        if len(numbers) >= FEWEST and number_of(value) in (numbers[0], numbers[-1]):
+            found.append(f"{key}={value}")
     return found
-
-
-def number_of(word: str) -> float | None:
-    """Return the value of a word that is a number, or None."""
-    try:
-        return float(word.partition("=")[2])
-    except ValueError:
-        return None
 
 
 def _trial_name(arm: Arm, words: Words) -> str:
