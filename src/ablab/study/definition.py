@@ -11,7 +11,7 @@ from ablab.code.machine import uncollected
 from ablab.config import compose_arm
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, about, choices
-from ablab.fields import flatten
+from ablab.fields import as_typed, flatten
 from ablab.search.space import checked
 from ablab.store.records import Record
 from ablab.study.cells import (
@@ -31,7 +31,7 @@ from ablab.study.grid import Grid, grid_of
 from ablab.study.search import confirming, space_of
 from ablab.study.study import Cell, Study, digest_of
 from ablab.study.study_file import StudyFile, check_own
-from ablab.study.tuning import TUNED, Tuned, settings_of, trial_arms, tuned_of
+from ablab.study.tuning import TUNED, Tuned, trial_arms, tuned_of
 from ablab.study.typed import (
     MOST_VALUES,
     check_common,
@@ -195,13 +195,13 @@ def _check_scores(task: Task, names: Iterable[str]) -> None:
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the settings to try, after checking that every end and level composes."""
+    """Return the settings that every arm is tried with, after checking that every end and level composes."""
     varied = {word.partition("=")[0] for arm in arms for word in arm.words}
     for key in tune.keys:
         if key in varied:
             raise UserError(f"tune.key={key}: it is what the arms differ by; allowed: a key that they leave alone")
     if tune.space is None:
-        return settings_of(tune, None)
+        return [(f"{tune.key}={as_typed(value)}",) for value in tune.values or ()]
     words, seed = (*common, *arms[0].words), f"seed={tune.seeds[0]}"
     space = checked(
         space_of(tune.space, "tune.space"),
@@ -209,7 +209,11 @@ def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> l
         evaluations=False,
         try_out=lambda tried: compose_arm([*tried, seed]).unread,
     )
-    return settings_of(tune, space)
+    # Optuna takes a second to import, which only this needs.
+    from ablab.search.sampling import draws
+
+    assert tune.trials is not None
+    return list(dict.fromkeys([(), *draws(space, tune.trials - 1, tune.draws)]))
 
 
 def tuning_study(

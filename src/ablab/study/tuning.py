@@ -7,7 +7,6 @@ from typing import Any
 
 from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
-from ablab.search.space import Space
 from ablab.store.records import Record
 from ablab.study.design import Arm, number_of
 from ablab.study.experiment import Tune
@@ -72,18 +71,6 @@ class Tuned:
     def words(self) -> Words:
         """The words of the arm with its best settings."""
         return (*self.arm.words, *self.best.words)
-
-
-def settings_of(tune: Tune, space: Space | None) -> list[Words]:
-    """Return the settings that every arm is tried with. `space`: that of the file, checked; None for a single key."""
-    if space is None:
-        assert tune.values is not None
-        return [(f"{tune.key}={as_typed(value)}",) for value in tune.values]
-    # Optuna takes a second to import, which only this needs.
-    from ablab.search.sampling import draws
-
-    assert tune.trials is not None
-    return list(dict.fromkeys([(), *draws(space, tune.trials - 1, tune.draws)]))
 
 
 def trial_arms(arms: Sequence[Arm], settings: Sequence[Words], lean: Words = ()) -> list[Arm]:
