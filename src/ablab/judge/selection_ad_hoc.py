@@ -32,7 +32,7 @@ def of_runs(runs: str, outputs: Path) -> SelectedArms:
 
 def of_loop(ledger: Ledger) -> SelectedArms:
     """Select the runs of a loop that have ended, one arm for each recipe."""
-    runs = [folder for name in ledger.run_ids if (folder := RunFolder(ledger.outputs / "runs" / name)).record()]
+    runs = [folder for row in ledger.noted if (folder := RunFolder(ledger.outputs / "runs" / row["run_id"])).record()]
     if not runs:
         raise UserError(f"{ledger.name}: none of its runs has ended in {ledger.outputs}")
     found = of_runs(",".join(folder.run_id for folder in runs), ledger.outputs)

@@ -263,10 +263,10 @@ class Ledger:
         return self.folder / "loop.json"
 
     @property
-    def run_ids(self) -> list[str]:
-        """The ids of all runs that it has asked for."""
+    def noted(self) -> list[dict[str, Any]]:
+        """Arm, seed, run_id and words of all runs that it has asked for."""
         path = self.folder / "runs.json"
-        return [row["run_id"] for row in (read_json(path) if path.exists() else [])]
+        return read_json(path) if path.exists() else []
 
     def read(self) -> Book | None:
         """Return its content, None where nothing was proposed. UserError where it is not what the register has.

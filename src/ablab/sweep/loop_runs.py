@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ablab.errors import UserError
-from ablab.files import read_json, write_json
+from ablab.files import write_json
 from ablab.judge.loop import Left, identity_of, left_of, measure_of, scores_of
 from ablab.judge.metrics import Measure
 from ablab.store.run_folder import RunFolder
@@ -98,8 +97,7 @@ class LoopRuns:
 
     def _note(self, cells: Sequence[Cell]) -> None:
         """Let lists of runs tell to what each belongs."""
-        path = self.ledger.folder / "runs.json"
-        known = {row["run_id"]: row for row in self._noted()}
+        known = {row["run_id"]: row for row in self.ledger.noted}
         rows = {
             cell.planned.run_id: {
                 "arm": cell.arm,
@@ -109,7 +107,7 @@ class LoopRuns:
             }
             for cell in cells
         }
-        write_json(path, [*{**known, **rows}.values()])
+        write_json(self.ledger.folder / "runs.json", [*{**known, **rows}.values()])
 
     def drawn(self, book: Book, count: int) -> list[int]:
         """Draw seeds that no run of the loop has had, which nobody can know before."""
@@ -125,13 +123,9 @@ class LoopRuns:
         drawn: list[Floor | Proposal] = [*book.floors, *book.costing]
         seeds = {seed for each in drawn for seed in each.seeds}
         # By their ids as they were noted: what was spent before an input was edited is spent.
-        ids = [row["run_id"] for row in self._noted() if row["seed"] in seeds]
+        ids = [row["run_id"] for row in self.ledger.noted if row["seed"] in seeds]
         records = [RunFolder(self.outputs / "runs" / run_id).record() for run_id in ids]
         return sum(record.cost.seconds for record in records if record is not None)
-
-    def _noted(self) -> list[dict[str, Any]]:
-        path = self.ledger.folder / "runs.json"
-        return read_json(path) if path.exists() else []
 
     def left(self, book: Book) -> Left:
         """Return what is left of the budget."""
