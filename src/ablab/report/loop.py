@@ -5,25 +5,18 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from ablab.files import write_json, write_text
 from ablab.judge.loop import Left, outcome_line
 from ablab.judge.metrics import Measure
 from ablab.report.drawing import intervals
 from ablab.report.page import rendered
 from ablab.report.text import escaped
+from ablab.store.records import Strict
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
 from ablab.text import aligned, digits_apart, how_many, p_text, program
 
 
-class LoopOutput(BaseModel):
-    """Base of what the verbs of a loop print with format=json."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Answer(LoopOutput):
+class Answer(Strict):
     """What became of a proposal. `known`: it had been judged before. Differences are those from the floor's stack.
 
     `interval`: of 95 % for the difference. `p`: one-sided, at the last look. `runs`: that it took.
@@ -45,7 +38,7 @@ class Answer(LoopOutput):
     left: Left
 
 
-class LoopState(LoopOutput):
+class LoopState(Strict):
     """A loop: its ledger and what is left. `floor`: scores of the present floor."""
 
     loop: str
@@ -58,7 +51,7 @@ class LoopState(LoopOutput):
     left: Left
 
 
-class ConfirmedLoop(LoopOutput):
+class ConfirmedLoop(Strict):
     """A confirmation: each comparison, the changes that stand, and those whose place a later one has taken."""
 
     loop: str
