@@ -28,12 +28,9 @@ def cells_of(
         words = tuple(word for word in (*common, *arm.words) if word not in one.unread)
         # Planning is reused for other seeds unless a value could refer to the seed.
         first = None if one.has_seed else plan(one.reseeded(seeds[0]))
-        for number, seed in enumerate(seeds):
+        for seed in seeds:
             own = (*words, f"seed={seed}")
-            if first is None:
-                yield Cell(arm.name, seed, own, plan(compose_arm(own)))
-            else:
-                yield Cell(arm.name, seed, own, first.reseeded(seed) if number else first)
+            yield Cell(arm.name, seed, own, plan(compose_arm(own)) if first is None else first.reseeded(seed))
 
 
 def _composed(arm: Arm, words: Sequence[str], *, naming: bool) -> Composed:
