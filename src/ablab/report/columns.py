@@ -133,8 +133,7 @@ def _written(cell: object) -> str:
     return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _note(table: ReportTable, row: object) -> str:
-    assert isinstance(row, list | tuple)
+def _note(table: ReportTable, row: Sequence[str]) -> str:
     return row[table.columns.index("notes")] if "notes" in table.columns else ""
 
 

@@ -126,12 +126,11 @@ def _mean_point(points: list[Point]) -> Point:
 def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: Path) -> bool:
     """Draw the value of each finished trial, the best so far, and the last score of trials stopped early."""
     objective, name = trials.objectives[0], trials.names[0]
-    done = [(trial.number, trial.values[0]) for trial in all_trials if trial.finished and trial.values is not None]
-    stopped = [
-        (trial.number, trial.values[0])
-        for trial in all_trials
-        if trial.outcome == "stopped" and trial.values is not None
-    ]
+
+    def told(outcome: str) -> list[tuple[int, float]]:
+        return [(one.number, one.values[0]) for one in all_trials if one.outcome == outcome and one.values is not None]
+
+    done, stopped = told("finished"), told("stopped")
     out = [trial.number for trial in all_trials if trial.outcome in ("diverged", "failed")]
     if not done:
         return False
@@ -160,20 +159,19 @@ def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: 
 
 def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Path) -> bool:
     """Draw every finished trial, and the Pareto front, whose trials are numbered."""
-    done = [trial for trial in all_trials if trial.finished and trial.values is not None]
-    if not done:
-        return False
     best = sorted(front_of(all_trials, trials.objectives), key=lambda trial: trial.values or ())
+    if not best:
+        return False
     figure = _figure(8.0, 4.8)
     panel = figure.subplots()
-    others = [trial.values for trial in done if trial not in best and trial.values is not None]
+    others = [one.values for one in all_trials if one.finished and one.values is not None and one not in best]
     if others:
         panel.plot(*zip(*others, strict=True), "o", color="0.6", label="dominated")
     points = [trial.values for trial in best if trial.values is not None]
-    (first, second), best_colour = trials.objectives, COLOURS[1]
+    first, second = trials.objectives
     # A step curve: between two trials no point is known to be better than both.
     where = "post" if first.direction == "minimize" else "pre"
-    panel.step(*zip(*points, strict=True), "o-", where=where, color=best_colour, linewidth=1.2, label="front")
+    panel.step(*zip(*points, strict=True), "o-", where=where, color=COLOURS[1], linewidth=1.2, label="front")
     for trial in best:
         panel.annotate(
             str(trial.number),
