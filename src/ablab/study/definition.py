@@ -166,19 +166,6 @@ class Compared:
     claims: Sequence[Settled]
 
 
-def both_ways(compared: Compared, tuned: Sequence[Tuned]) -> Compared:
-    """Add each arm with its best settings, compared with its baseline at its own best ones, and the claims of these.
-
-    These claims come first. Those at usual settings are secondary: they show what tuning changes, and must not widen
-    the intervals of what the study asks.
-    """
-    names = {one.arm.name: one.name for one in tuned}
-    arms = [*compared.arms, *(Arm(one.name, one.words) for one in tuned)]
-    baselines = {**compared.baselines, **{names[arm]: names[base] for arm, base in compared.baselines.items()}}
-    usual = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
-    return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *usual])
-
-
 def _of_tuned(claim: Settled, names: Mapping[str, str]) -> Settled:
     found = claim.renamed(names)
     # What weighs several arms has a name in words.
@@ -274,9 +261,18 @@ def usual_runs(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> dict[s
 
 
 def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
-    """Return what is compared once the arms are tuned."""
+    """Return what is compared once the arms are tuned: they with their best settings, alone or beside the usual ones.
+
+    Beside these, each is compared with its baseline at its own best settings. The claims of that come first. Those at
+    usual settings are secondary: they show what tuning changes, and must not widen the intervals of what the study
+    asks.
+    """
     if tune.judged == "tuned":
         words = {one.arm.name: one.words for one in tuned}
         return replace(compared, arms=[replace(arm, words=words[arm.name]) for arm in compared.arms])
-    baselines = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
-    return both_ways(replace(compared, baselines=baselines), tuned)
+    names = {one.arm.name: one.name for one in tuned}
+    arms = [*compared.arms, *(Arm(one.name, one.words) for one in tuned)]
+    usual = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
+    baselines = {**usual, **{names[arm]: names[base] for arm, base in usual.items()}}
+    secondary = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
+    return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *secondary])
