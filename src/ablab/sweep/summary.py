@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from ablab.errors import is_installed
 from ablab.files import csv_text, no_formula, write_text
 from ablab.store.index import index_of
-from ablab.store.records import AnyEvaluation, Record
+from ablab.store.records import AnyEvaluation
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import RESULTS, LedgerEntry, State
 from ablab.study.study import Study
@@ -35,7 +36,7 @@ class SummaryRow(NamedTuple):
     scores: Mapping[str, list[float]]
     seconds: list[float]
     parameters: int | None
-    missing: dict[str, int]
+    missing: Mapping[str, int]
     mixed: int
 
 
@@ -60,17 +61,16 @@ def _row(study: Study, arm: str, row: str, entries: Mapping[str, LedgerEntry], r
         for cell in scored
         if (record := entries[cell.key].record) is not None
     ]
-    missing: dict[str, int] = {}
-    for entry in found:
-        if entry.state is not State.FINISHED:
-            missing[entry.state.value] = missing.get(entry.state.value, 0) + 1
     return SummaryRow(
         row,
         len(finished),
-        {name: _values(score, results) for name, score in shown(study.task).items()},
+        {
+            name: [value for result in results if (value := score.value(*result)) is not None]
+            for name, score in shown(study.task).items()
+        },
         [record.cost.seconds for record in records],
         records[0].cost.parameters or None if records else None,
-        missing,
+        Counter(entry.state.value for entry in found if entry.state is not State.FINISHED),
         sum(entry.record is not None and entry.record.mixed is not None for entry in found),
     )
 
@@ -81,13 +81,6 @@ def _mean(values: list[float]) -> float | None:
 
 def _counted(states: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {state}" for state, number in states.items())
-
-
-Results = Sequence[tuple[Record, AnyEvaluation | None]]
-
-
-def _values(score: Score, results: Results) -> list[float]:
-    return [value for record, evaluation in results if (value := score.value(record, evaluation)) is not None]
 
 
 def shown(task: Task) -> Mapping[str, Score]:
