@@ -18,7 +18,7 @@ from ablab.report.figures import styles
 from ablab.report.forest import forests
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import command, cost_words
-from ablab.report.tables import MAKERS, OTHERWISE, arms_by_effect, next_metric
+from ablab.report.tables import OTHERWISE, arms_by_effect, next_metric, tables
 
 STROKES = {"solid": "none", "dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 """Plotly's dashes as SVG dash arrays."""
@@ -68,7 +68,7 @@ def page(document: Document) -> str:
     sections, plots = _sections(document), forests(document)
     told = [_told(claim, document) for claim in document.claims]
     rows = sum(len(plot.rows) for plot in plots.values())
-    tables = {table.key: page_table(table) for make in MAKERS if (table := make(document)).rows}
+    shown = tables(document)
     return rendered(
         "page.html",
         document=document,
@@ -78,10 +78,10 @@ def page(document: Document) -> str:
         cost=cost_words(document.setup) if document.setup else "",
         told=told,
         answers=answers(document.claims) if told else "",
-        tables=tables,
+        tables={table.key: page_table(table) for table in shown},
         next_metric=next_metric(document),
         aside=OTHERWISE,
-        titles={make(document).key: make(document).title for make in MAKERS},
+        titles={table.key: table.title for table in shown},
         forests=plots,
         # Where claims are drawn already, the plots only put them side by side.
         forests_open=not any(one.drawing for one in told) and rows <= MOST_ROWS,

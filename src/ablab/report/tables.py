@@ -29,7 +29,8 @@ OTHERWISE = "otherwise"
 
 def tables(document: Document) -> list[ReportTable]:
     """Return the tables that have rows, in reading order."""
-    return [table for make in MAKERS if (table := make(document)).rows]
+    makers = (claims_table, arms_table, test_sets_table, differences_table, effects_table, worth_table, tuning_table)
+    return [table for make in (*makers, metrics_table, otherwise_table) if (table := make(document)).rows]
 
 
 def claims_table(document: Document) -> ReportTable:
@@ -349,14 +350,6 @@ def _noise(other: OtherTest) -> str:
     if other.test.startswith("Welch"):
         return "noise of each of these arms, without pairs"
     return "noise of these pairs of runs alone"
-
-
-MAKERS = (
-    *(claims_table, arms_table, test_sets_table, differences_table, effects_table, worth_table, tuning_table),
-    metrics_table,
-    otherwise_table,
-)
-"""Functions that make the tables, in reading order."""
 
 
 def _claimed(claim: ClaimLine) -> str:
