@@ -8,7 +8,7 @@ from typing import Any
 
 from ablab.judge.document import Document, Exhibits, Facets, LineOf, Matrices, MatrixOf, Series
 from ablab.judge.lines import EXPLORATORY
-from ablab.report.figures import curves, escaped, facets, heat_maps, styles
+from ablab.report.figures import curves, error_bars, escaped, facets, heat_maps, styles
 from ablab.report.forest import Estimate, Forest, ForestRow, forests, wrapped
 
 LABEL = 28
@@ -66,14 +66,7 @@ def _points(shown: Sequence[tuple[int, ForestRow, Estimate]]) -> dict[str, Any]:
         "mode": "markers",
         "x": [estimate.difference for _, _, estimate in shown],
         "y": [place for place, _, _ in shown],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [estimate.span.high - estimate.difference for _, _, estimate in shown],
-            "arrayminus": [estimate.difference - estimate.span.low for _, _, estimate in shown],
-            "thickness": 2,
-            "width": 6,
-        },
+        "error_x": error_bars([(one.difference, one.span.low, one.span.high) for _, _, one in shown], width=6),
         "marker": {"size": 10, "color": colour, "symbol": "circle-open" if is_aside else "circle"},
         "customdata": [_told(row, estimate) for _, row, estimate in shown],
         "hovertemplate": "%{customdata}<extra></extra>",

@@ -99,25 +99,23 @@ def _dots(series: Series, styles: Mapping[str, Style]) -> dict[str, Any]:
 
 
 def _dots_of(line: LineOf, look: Style, shift: float) -> dict[str, Any]:
-    points = list(zip(line.mean, line.low, line.high, strict=True))
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [x + shift for x in line.x],
         "y": line.mean,
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [high - mean for mean, _, high in points],
-            "arrayminus": [mean - low for mean, low, _ in points],
-            "thickness": 2,
-            "width": 0,
-        },
+        "error_y": error_bars(list(zip(line.mean, line.low, line.high, strict=True)), width=0),
         "name": escaped(line.marked),
         "showlegend": False,
         "marker": {"size": 8, "color": look.colour, "symbol": look.marker},
         "hovertemplate": f"{escaped(line.marked)}<br>%{{y:.4~g}}<extra></extra>",
     }
+
+
+def error_bars(points: Sequence[tuple[float, float, float]], *, width: int) -> dict[str, Any]:
+    """Return the bars of points, each a value with its low and its high end. `width`: of their caps."""
+    up, down = [high - value for value, _, high in points], [value - low for value, low, _ in points]
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 2, "width": width}
 
 
 def _faint(colour: str) -> str:
