@@ -62,7 +62,8 @@ class Queue:
             raise UserError(f"{option}: submitit is not installed; install it with pip install 'ablab[slurm]'")
         if self.cluster == "slurm" and shutil.which("srun") is None:
             raise UserError(f"{option}: there is no Slurm here (no srun); type it on a login node")
-        for key, value in (("cpus_per_task", self.threads), ("jobs", self.jobs), *self._positive()):
+        positive = {key: self.parameters.get(key) for key in ("timeout_min", "gpus_per_node")}
+        for key, value in {"cpus_per_task": self.threads, "jobs": self.jobs, **positive}.items():
             if value is not None and value < 1:
                 raise UserError(f"hydra.launcher.{key}={value}: allowed: 1 and more")
         if (memory := self.parameters.get("mem_gb")) is not None and memory < SMALLEST:
@@ -83,9 +84,6 @@ class Queue:
                 f"hydra.launcher.timeout_min={limit}: with signal_delay_s={delay} no time is left for a step; "
                 f"allowed: {math.ceil((delay + START) / 60)} and more, or a smaller hydra.launcher.signal_delay_s"
             )
-
-    def _positive(self) -> Iterator[tuple[str, Any]]:
-        yield from ((key, self.parameters.get(key)) for key in ("timeout_min", "gpus_per_node"))
 
     def executor(self, folder: str, name: str) -> Any:
         """Return an executor that submits jobs, by default of this name, and keeps their scripts and its logs in
