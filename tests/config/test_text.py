@@ -90,7 +90,7 @@ def test_text_of_an_experiment_needs_no_quotes(tmp_path, text):
 def test_names_of_study_and_arm_arrive_in_the_run(name, tmp_path):
     planned = _planned()
     cell = Cell(name, 1, ("seed=1",), planned)
-    study = Study(name, [], "other", [1], [cell], None)
+    study = Study(name, [], "other", [1], [cell])
     logger = compose(study.words_of(cell)).config.logger
     assert (logger.study, logger.arm, logger.name) == (name, name, f"{name}, seed 1")
 

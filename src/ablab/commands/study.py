@@ -51,11 +51,11 @@ def study(arguments: Sequence[str]) -> int:
     if search is not None:
         if options.check:
             raise UserError(NO_ARMS)
-        if options.close is not None and (search.experiment is None or search.winner() is None):
+        if options.close is not None and (search.file is None or search.winner() is None):
             raise UserError(f"close={options.close}: a search has no study to close before it has a winner")
         as_json_alone = options.format == "json"
         show_search(search, rest, console, watch=options.watch, as_json=as_json_alone)
-        if as_json_alone or search.experiment is None or search.winner() is None:
+        if as_json_alone or search.file is None or search.winner() is None:
             return 0
         console.say("")
     found = define(words)
@@ -88,7 +88,7 @@ def _folders(search: SearchStudy | None, words: tuple[str, ...]) -> Iterator[Run
         for trial in () if trials is None else trials.all():
             with suppress(UserError):
                 yield search.cell(trial.number, trial.words).planned.folder
-    if search is None or (search.experiment is not None and search.winner() is not None):
+    if search is None or (search.file is not None and search.winner() is not None):
         yield from (cell.planned.folder for cell in define(words).cells)
 
 

@@ -88,7 +88,7 @@ def _ad_hoc(overrides: Sequence["Override"]) -> Study:
     cells = list(cells_of(arms, seeds, ()))
     check_differ(arms, cells, [cells[0].planned.task.primary])
     names, cells = one_arm_a_run(arms, cells)
-    return Study(f"s{digest_of(cells)}", united_arms(arms, names), names[arms[0].name], seeds, cells, None)
+    return Study(f"s{digest_of(cells)}", united_arms(arms, names), names[arms[0].name], seeds, cells)
 
 
 def _declared(name: str, overrides: Sequence["Override"]) -> Study:
@@ -135,7 +135,6 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         names[baseline],
         seeds,
         cells,
-        experiment,
         _each_once([claim.renamed(names) for claim in compared.claims]),
         baselines={names[arm]: names[other] for arm, other in compared.baselines.items()},
         looks=looks,
@@ -219,7 +218,7 @@ def tuning_study(
     cells = list(cells_of(trials, tune.seeds, common, naming=True))
     check_differ(trials, cells, [cells[0].planned.task.primary])
     name = f"{file.path.stem}-tuning"
-    return Study(name, trials, trials[0].name, tune.seeds, cells, file.experiment, is_tuning=True, file=file)
+    return Study(name, trials, trials[0].name, tune.seeds, cells, is_tuning=True, file=file)
 
 
 def check_scales_when_tuned(

@@ -1,7 +1,7 @@
 """Definition of a search, typed or declared, and of the study that follows it. No trial is begun here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,18 +48,16 @@ class SearchStudy:
     `common`: words of every trial. `base`: the run at the first corner of the space.
     """
 
-    label: str | None
     settings: Settings
     space: Space
     common: tuple[str, ...]
     base: Planned
-    experiment: Experiment | None
+    file: StudyFile | None
+    """The file that declares it; None of a search that was typed."""
     seeds: tuple[int, ...] = ()
     """Fresh seeds for the winner of a declared search."""
     recipes: Sequence[Recipe] = field(default=(), compare=False, repr=False)
     """Of trials at the corners of the space."""
-    file: StudyFile | None = None
-    """The file that declares it."""
 
     @cached_property
     def digest(self) -> str:
@@ -74,12 +72,12 @@ class SearchStudy:
     @property
     def name(self) -> str:
         """The experiment's name, or one made from the digest."""
-        return self.label or f"search-{self.digest}"
+        return f"search-{self.digest}" if self.file is None else self.file.path.stem
 
     @property
     def study_name(self) -> str:
-        """Optuna's name of the study: another space under the same label is another search."""
-        return f"{self.name}-{self.digest}" if self.label else self.name
+        """Optuna's name of the study: another space under the same name is another search."""
+        return self.name if self.file is None else f"{self.name}-{self.digest}"
 
     @property
     def folder(self) -> Path:
@@ -126,12 +124,7 @@ class SearchStudy:
 
 
 def search(
-    label: str | None,
-    settings: Settings,
-    space: Space,
-    common: Sequence[str],
-    experiment: Experiment | None = None,
-    seeds: Sequence[int] = (),
+    settings: Settings, space: Space, common: Sequence[str], file: StudyFile | None = None, seeds: Sequence[int] = ()
 ) -> SearchStudy:
     """Make a search, after checking that every end and level of its space composes to a run, and that its objectives
     compare these.
@@ -150,8 +143,8 @@ def search(
 
     whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
     base = planned([*common, *next(whole.corners()), *task_in_words(common).lean])
-    _check_objectives(settings, base.task, recipes, "search." if experiment else "hydra.sweeper.")
-    return SearchStudy(label, settings, whole, tuple(common), base, experiment, tuple(seeds), recipes)
+    _check_objectives(settings, base.task, recipes, "search." if file else "hydra.sweeper.")
+    return SearchStudy(settings, whole, tuple(common), base, file, tuple(seeds), recipes)
 
 
 def _check_objectives(settings: Settings, task: Task, recipes: Sequence[Recipe], prefix: str) -> None:
@@ -182,8 +175,7 @@ def _declared(file: StudyFile, block: SearchBlock, common: Sequence[str], seeds:
             f"seeds: {block.training_seed} is search.training_seed, on which the winner was chosen; allowed: others"
         )
     block.check("search.")
-    found = search(file.path.stem, block, space_of(block.space, "search.space"), common, experiment, seeds)
-    return replace(found, file=file)
+    return search(block, space_of(block.space, "search.space"), common, file, seeds)
 
 
 def space_of(dimensions: Dimensions, place: str) -> Space:
@@ -238,7 +230,7 @@ def define_search(words: Sequence[str], settings: Settings | None = None) -> Sea
         settings = settings.model_copy(update={"training_seed": seeds_of(seeds, [])[-1]})
     varied = [override for override in others if override.is_sweep_override()]
     common = [str(o.input_line) for o in others if not o.is_sweep_override() and o.key_or_group != "seed"]
-    return search(None, settings, Space(tuple(parsed(override) for override in varied)), common)
+    return search(settings, Space(tuple(parsed(override) for override in varied)), common)
 
 
 def _declared_search(name: str, file: StudyFile, overrides: Sequence["Override"]) -> SearchStudy:
@@ -260,8 +252,8 @@ def _declared_search(name: str, file: StudyFile, overrides: Sequence["Override"]
 def announced(search: SearchStudy) -> Study:
     """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
     cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
-    claims = [] if search.experiment is None else _claims(search.experiment, ARMS)
-    return Study(search.name, ARMS, USUAL, list(search.seeds), cells, search.experiment, claims, file=search.file)
+    claims = [] if search.file is None else _claims(search.file.experiment, ARMS)
+    return Study(search.name, ARMS, USUAL, list(search.seeds), cells, claims, file=search.file)
 
 
 def confirming(name: str, file: StudyFile, overrides: Sequence["Override"]) -> Study:
@@ -277,7 +269,7 @@ def confirming(name: str, file: StudyFile, overrides: Sequence["Override"]) -> S
         cells = list(cells_of(arms, seeds, found.common, naming=True))
         check_all_measured(claims, cells)
         check_distinct(claims, cells)
-    return Study(path.stem, arms, USUAL, seeds, cells, experiment, claims, file=found.file)
+    return Study(path.stem, arms, USUAL, seeds, cells, claims, file=file)
 
 
 def _claims(experiment: Experiment, arms: Sequence[Arm]) -> list[Settled]:

@@ -127,7 +127,6 @@ class Study:
     baseline: str
     seeds: Sequence[int]
     cells: Sequence[Cell]
-    experiment: Experiment | None
     claims: Sequence[Settled] = ()
     """Empty for a tuning study."""
     is_tuning: bool = False
@@ -141,7 +140,7 @@ class Study:
     trials: "Study | None" = None
     """The tuning study that ran before."""
     file: StudyFile | None = None
-    """The file that declares it."""
+    """The file that declares it; None of a study that was typed."""
     looks: Looks | None = None
     """Looks at its claims, where seeds are added until these are settled. `cells` then has the seeds added so far."""
     lengths: Lengths | None = None
@@ -150,6 +149,11 @@ class Study:
     def __post_init__(self) -> None:
         labels = {arm: self.label_of(arm) for arm in {cell.arm for cell in self.cells}}
         object.__setattr__(self, "cells", [replace(cell, label=labels[cell.arm]) for cell in self.cells])
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """What its file declares."""
+        return None if self.file is None else self.file.experiment
 
     @property
     def cautions(self) -> list[str]:

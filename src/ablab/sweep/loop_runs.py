@@ -81,7 +81,6 @@ class LoopRuns:
             cells[0].arm,
             list(dict.fromkeys(cell.seed for cell in cells)),
             cells,
-            None,
         )
         self._note(cells)
         self.launcher.check(cell.planned.config for cell in cells)

@@ -279,7 +279,7 @@ class SearchBoard(Board):
     """The runs of the trials asked for so far."""
 
     def __init__(self, search: SearchStudy, trials: Trials) -> None:
-        super().__init__(Study(search.name, [], "", [search.settings.training_seed], [], None))
+        super().__init__(Study(search.name, [], "", [search.settings.training_seed], []))
         self.search, self.trials = search, trials
         self.all_trials: list[Trial] = trials.all()
 

@@ -137,7 +137,7 @@ def closing_lines(
         yield f"{how_many(left, 'trial')} left: the same line, typed again, goes on"
     elif leader is None:
         yield "No trial finished; Next: another space, or more trials"
-    elif search.experiment is None:
+    elif search.file is None:
         yield f"Next: {_next_line(search, leader)}"
     else:
         one = "" if len(trials.names) == 1 else f" ({BEST}: by {trials.names[0]}, the first objective)"

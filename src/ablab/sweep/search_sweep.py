@@ -35,7 +35,7 @@ def search_trials(search: SearchStudy, launch: Launch, policy: Policy, console: 
             raise UserError(
                 "rerun: a search keeps its trials; allowed once all have ended, or with another seed of the sampler"
             )
-        if search.experiment is not None and not trials.all():
+        if search.file is not None and not trials.all():
             # Before any trial: claims registered later could be chosen by the results of trials.
             register(announced(search))
         _handle_of(search).write(search.folder)
