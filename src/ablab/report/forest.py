@@ -11,7 +11,7 @@ from ablab.judge.document import Document
 from ablab.judge.lines import ClaimLine, DifferenceLine, SeedDifference, Span, digits_shown, interval_text
 from ablab.report.figures import ASIDE, styles
 from ablab.report.names import pair_of
-from ablab.report.tables import differences_by_effect
+from ablab.report.tables import differences_by_effect, with_unit
 from ablab.study.looks import Style
 from ablab.text import signed
 
@@ -153,10 +153,10 @@ def column_panels(document: Document) -> dict[str, list[ForestRow]]:
     claims.sort(key=lambda claim: claim.metric != document.metric)
     looks, panels = styles(document), dict[str, list[ForestRow]]()
     for claim in claims[:COLUMN_ROWS]:
-        panels.setdefault(_in(claim.about, claim.unit), []).append(_claim(claim, looks, claim.marked))
+        panels.setdefault(with_unit(claim.about, claim.unit), []).append(_claim(claim, looks, claim.marked))
     lines = [line for line in differences_by_effect(document) if line.difference is not None]
     return panels or {
-        _in(document.title, document.unit): [
+        with_unit(document.title, document.unit): [
             _arm(one, document, looks, "")._replace(per_seed=one.per_seed) for one in lines[:COLUMN_ROWS]
         ]
     }
@@ -165,10 +165,6 @@ def column_panels(document: Document) -> dict[str, list[ForestRow]]:
 def _colour(name: str, looks: Mapping[str, Style], exploratory: str | None = None) -> str:
     """Return the colour of an arm, unless what is said of it is exploratory. A sum of arms has that of the first."""
     return ASIDE if exploratory is not None else looks[name].colour if name in looks else COLOURS[0]
-
-
-def _in(about: str, unit: str) -> str:
-    return about if not unit or f" {about}".endswith(f" {unit}") else f"{about} ({unit})"
 
 
 def _name(claim: ClaimLine) -> str:

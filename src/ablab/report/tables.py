@@ -107,13 +107,17 @@ def _figure(
     is_sparse: bool = False,
 ) -> Column[Line]:
     """Return a column of figures, which people read with so many digits. `unit`: what the title may not say of it."""
-    name = title if not unit or f" {title}".endswith(f" {unit}") else f"{title} ({unit})"
     return Column(
         title,
         lambda line: write(read(line), digits if isinstance(digits, int) else digits(line)),
         is_sparse,
-        data=lambda line: {name: read(line)},
+        data=lambda line: {with_unit(title, unit): read(line)},
     )
+
+
+def with_unit(title: str, unit: str) -> str:
+    """Return the title of a measure with its unit, unless it ends with that."""
+    return title if not unit or f" {title}".endswith(f" {unit}") else f"{title} ({unit})"
 
 
 def _p(title: str, read: Callable[[Line], float | None], *, is_sparse: bool = False) -> Column[Line]:
