@@ -145,13 +145,7 @@ def _measured(line: ClaimLine, figure: str) -> str:
 def _beside(line: ClaimLine) -> Iterator[str]:
     """Yield what a reader should know: see `ClaimLine`."""
     if line.reason is None:
-        if line.advice is not None:
-            yield f"{advice_words(line.advice, line.expect).capitalize()}."
-        if line.near_failures:
-            yield f"Nearly failed: {', '.join(line.near_failures)}."
-        for one in line.conditions:
-            words = condition_words(one)
-            yield f"{words[:1].upper()}{words[1:]}."
+        yield from (f"{words[:1].upper()}{words[1:]}." for words in _marks(line))
     if line.union is not None:
         family = f"{line.union.claims}{' secondary' * line.secondary} claims that studies registered on these runs"
         yield f"Over all {family}, {p_words(line.union.p)}: {line.union.outcome}."
@@ -234,7 +228,8 @@ def notes_on_claim(claim: ClaimLine) -> str:
     secondary = "secondary" if claim.secondary else None
     exploratory = None if claim.exploratory is None else f"exploratory: {claim.exploratory}"
     unlike = None if claim.unlike is None else f"not made alike: {claim.unlike}"
-    return "; ".join(note for note in (claim.reason, secondary, exploratory, unlike, *_marks(claim)) if note)
+    chosen = None if claim.chosen is None else f"chosen by the same score: {claim.chosen}"
+    return "; ".join(filter(None, (claim.reason, secondary, exploratory, unlike, *_marks(claim), chosen)))
 
 
 def p_of(document: Document, line: Compared) -> str:
@@ -247,10 +242,9 @@ def p_of(document: Document, line: Compared) -> str:
 
 
 def _marks(claim: ClaimLine) -> Iterator[str]:
+    """Yield what the runs of a claim show besides its verdict."""
     if claim.advice is not None:
         yield advice_words(claim.advice, claim.expect)
     if claim.near_failures:
         yield f"nearly failed: {', '.join(claim.near_failures)}"
     yield from map(condition_words, claim.conditions)
-    if claim.chosen is not None:
-        yield f"chosen by the same score: {claim.chosen}"
