@@ -148,8 +148,7 @@ def _next_line(search: SearchStudy, leader: Trial) -> str:
     """Return the line that runs the winner on seeds that had no part in choosing it."""
     first = max(101, search.settings.training_seed + 1)
     seeds = ",".join(str(first + number) for number in range(FRESH))
-    words = [shlex.quote(word) for word in (*search.common, *leader.words)]
-    return f"{program('train')} -m {' '.join(words)} seed={seeds}"
+    return f"{program('train')} -m {shlex.join((*search.common, *leader.words))} seed={seeds}"
 
 
 def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:
@@ -223,7 +222,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     if left_of(search, all_trials):
-        yield f"Next: {program('train')} -m {' '.join(map(shlex.quote, words))}"
+        yield f"Next: {program('train')} -m {shlex.join(words)}"
     yield f"Results: {search.folder}"
 
 

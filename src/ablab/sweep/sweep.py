@@ -306,8 +306,8 @@ def _end(study: Study, board: Board, console: Console, policy: Policy, *, interr
     elif board.given_up:
         console.say("Next: the same line, which begins them again")
     elif not study.is_tuning:
-        asked = (shlex.quote(word) for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
-        console.say(f"Next: {program('report')} {' '.join(asked)}")
+        asked = shlex.join(word for word in study.typed if word.partition("=")[0] not in OF_A_SWEEP)
+        console.say(f"Next: {program('report')} {asked}")
     console.say(f"Results: {study.folder}")
     if interrupted:
         return INTERRUPTED
