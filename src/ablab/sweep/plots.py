@@ -1,7 +1,6 @@
 """Pictures of a study, as means over seeds, and of a search: its history, or the Pareto front of two objectives."""
 
 import statistics
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,8 @@ def draw_learning(study: Study, entries: Mapping[str, LedgerEntry], path: Path) 
             records = _records(study, arm, entries)
             drawn = drawn or bool(records)
             for record in records if len(study.cells) <= MOST_THIN else []:
-                panel.plot(*_points(record, key), color=look["color"], alpha=0.3, linewidth=0.8)
+                points = _points(record, key)
+                panel.plot(list(points), list(points.values()), color=look["color"], alpha=0.3, linewidth=0.8)
             averaged = [record for record in records if record.state != "diverged"] or records
             steps, means = _mean_points([_points(record, key) for record in averaged])
             planned = len(study.cells_of(arm))
@@ -95,19 +95,15 @@ def _records(study: Study, arm: str, entries: Mapping[str, LedgerEntry]) -> list
     return [record for cell in study.cells_of(arm) if (record := entries[cell.key].record) is not None]
 
 
-def _points(record: Record, key: str) -> tuple[list[float], list[float]]:
-    """Return the steps after which the score is known, and its values. A task may tell a score at some steps only."""
-    known = [found for found in record.validations if key in found]
-    return [found["step"] for found in known], [found[key] for found in known]
+def _points(record: Record, key: str) -> dict[float, float]:
+    """Return the score by the step after which it is known. A task may tell a score at some steps only."""
+    return {found["step"]: found[key] for found in record.validations if key in found}
 
 
-def _mean_points(curves: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
-    """Return the mean at each step that every curve has."""
-    at: defaultdict[float, list[float]] = defaultdict(list)
-    for step, value in (point for curve in curves for point in zip(*curve, strict=True)):
-        at[step].append(value)
-    shared = sorted(step for step, values in at.items() if len(values) == len(curves))
-    return shared, [statistics.fmean(at[step]) for step in shared]
+def _mean_points(curves: Sequence[Mapping[float, float]]) -> tuple[list[float], list[float]]:
+    """Return the steps that every curve has, and the mean at each."""
+    shared = sorted(set.intersection(*map(set, curves))) if curves else []
+    return shared, [statistics.fmean(curve[step] for curve in curves) for step in shared]
 
 
 def _mean(curves: list[Curve]) -> Curve:
