@@ -184,8 +184,6 @@ def into(log: str) -> None:
 @contextmanager
 def within(log: str) -> Iterator[None]:
     """Redirect all output into one file while the block runs: what follows it is not the run's."""
-    sys.stdout.flush()
-    sys.stderr.flush()
     streams, copies = (sys.stdout, sys.stderr), (os.dup(1), os.dup(2))
     try:
         into(log)
