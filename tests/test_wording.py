@@ -1,5 +1,6 @@
 """Words for people: no list of values longer than a person reads, and nothing that moves what a screen shows."""
 
+from types import SimpleNamespace
 from unicodedata import category
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablab.commands.cli import main
+from ablab.report.sentences import command
 from ablab.text import counted, digits_apart, digits_beside, how_many, p_text, shortened, visible
 
 
@@ -37,6 +39,11 @@ def test_a_number_beside_a_mark_has_the_digits_that_tell_them_apart(value, mark,
 def test_a_table_of_several_scores_has_the_digits_that_were_declared(declared, digits):
     """Four are what a score has for which none are declared."""
     assert digits_beside(declared) == digits
+
+
+def test_a_command_to_type_again_is_quoted_for_a_shell():
+    made = SimpleNamespace(typed=["experiment=my study.yaml", "data.test=[a,b]", "seed=1"])
+    assert command(made).endswith(" -m 'experiment=my study.yaml' 'data.test=[a,b]' seed=1")
 
 
 @given(st.one_of(st.floats(0.01, 1.0), st.floats(0.0495, 0.0505)))

@@ -1,5 +1,6 @@
 """A report with its sentences: what was judged, the notes at its top, words on each claim, the methods, the cost."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import floor, log10, nan
@@ -310,7 +311,7 @@ def _errors(selection: SelectedArms) -> str:
 
 def command(made: Setup) -> str:
     """Return the command that trained the runs."""
-    return f"{program('train')} -m {' '.join(made.typed)}"
+    return f"{program('train')} -m {shlex.join(made.typed)}"
 
 
 def cost_words(made: Setup) -> str:

@@ -1,5 +1,6 @@
 """What a study's dashboard shows, as data: its runs in W&B, its arms, its depth-quality curves and its report."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ def last_report(study: Study) -> Document:
     """
     _logger(study)
     path = of_study(study).folder / "report.json"
-    line = f"{program('report')} {' '.join(study.typed)}"
+    line = f"{program('report')} {shlex.join(study.typed)}"
     if not path.exists():
         raise UserError(f"{path}: there is no report whose verdicts a dashboard could show; type first: {line}")
     try:
