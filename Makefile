@@ -5,7 +5,7 @@
 #   make test-long    the tests that take longest: whole studies, pages and reports, kills; with these, what CI runs
 #   make test-all     with the slow tests: those that learn something, and every arm end to end
 #   make test-faults  each write of a run fails in turn, by a kill or an error of the disk; signals; damaged files
-#   make test-input   ten thousand command lines, experiment files, records, corpora and names of every kind
+#   make test-input   11,000 command lines, experiment files, stores, corpora and names in all
 #   make results      the reports in docs/results, as reports are written now
 #   make docs         the documentation site, in site/
 #   make audit        known vulnerabilities of what is installed

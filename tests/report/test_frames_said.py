@@ -4,10 +4,10 @@ import pytest
 
 from ablab.api.judging import judge_frame
 from ablab.errors import UserError
-from ablab.report.forest import _in
 from ablab.report.latex import column_table
 from ablab.report.names import named
 from ablab.report.plain_words import plain_words
+from ablab.report.tables import with_unit
 from ablab.report.text import markdown
 
 
@@ -119,4 +119,4 @@ def test_an_item_that_is_missing_is_none():
     ],
 )
 def test_a_title_that_ends_in_its_unit_does_not_name_it_twice(about, unit, said):
-    assert _in(about, unit) == said
+    assert with_unit(about, unit) == said
