@@ -115,9 +115,10 @@ class CTranslate2Translator:
             ids = tuple(self._ids[piece] for piece in pieces[:limit])
             penalty = length_penalty(len(ids) + 1, search.length_penalty)
             found.append(Hypothesis(ids, log_prob / penalty, log_prob))
-        found.sort(key=lambda hypothesis: hypothesis.score, reverse=True)
-        # What the limit cuts off may have been all that told two of them apart.
-        return list({hypothesis.ids: hypothesis for hypothesis in reversed(found)}.values())[::-1]
+        kept: dict[tuple[int, ...], Hypothesis] = {}  # what the limit cuts off may be all that tells two of them apart
+        for hypothesis in sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True):
+            kept.setdefault(hypothesis.ids, hypothesis)
+        return list(kept.values())
 
 
 class ExportedTranslator(Translator):
