@@ -53,6 +53,25 @@ def test_a_record_has_the_scores_of_the_task(store):
     assert "bits per byte" in store.said.out
 
 
+def test_a_loss_beyond_any_perplexity_is_an_answer(tmp_path, capsys):
+    """At 709 nats a token its exponential is infinite, which no record holds."""
+    assert SCORES["test_perplexity"].of_sums(np.array([[1e6, 1.0], [3.0, 2.0]])).tolist() == [
+        math.exp(700),
+        math.exp(1.5),
+    ]
+    (tmp_path / "t").write_text(text(40))
+    words = [f"data.train={tmp_path / 't'}", "data.separator=blank_line", "data.tokenizer=byte", "optim.lr=10"]
+    short = ["schedule.warmup_steps=2", "training.max_steps=4", "training.valid_every=2", "pruning=none", "logger=none"]
+    size = ["model.decoder_layers=1", "model.d_model=64", "model.d_ff=64", f"outputs={tmp_path}"]
+    code, told = said(capsys, "train", "task=language_model", "data=documents", *words, *short, *size)
+    assert code == 0
+    assert "diverged" in told.out
+    assert "perplexity 1.01e+304" in told.out
+    (run,) = all_runs(tmp_path)
+    assert run.record().state == "diverged"
+    assert len(run.evaluations()) == 1
+
+
 def test_an_evaluation_counts_and_tells_the_test_documents_that_were_trained_on(tmp_path):
     documents = text(40).split("\n\n")
     for name, part in (("train", documents), ("valid", ["a house"]), ("test", ["A house", documents[3], "no cat, no"])):

@@ -30,8 +30,8 @@ def percent(sums: Sums) -> Any:
 
 
 def perplexity(sums: Sums) -> Any:
-    """Return exp(nats per token), from sums of nats and of tokens, [..., 2]."""
-    return np.exp(share(sums))
+    """Return exp(nats per token), from sums of nats and of tokens, [..., 2]; that of 700 nats and more is one."""
+    return np.exp(np.minimum(share(sums), 700.0))
 
 
 OF_NO_TOKENIZER = ("data.valid_pairs", "data.valid_documents")

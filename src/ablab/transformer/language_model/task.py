@@ -131,6 +131,9 @@ class LanguageModelling(TransformerTask):
         return asdict(try_out(planned))
 
     def rows(self, record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
+        def shown(perplexity: float) -> str:
+            return f"{perplexity:,.2f}" if perplexity < 1e6 else f"{perplexity:.3g}"
+
         for place, scores in (
             ("test", evaluation and evaluation.scores),
             ("validation", record.selected and record.selected.scores),
@@ -139,7 +142,7 @@ class LanguageModelling(TransformerTask):
                 yield (
                     place,
                     f"{scores['bits_per_byte']:.4f} bits per byte, {scores['loss']:.4f} nats per token, perplexity "
-                    f"{scores['perplexity']:,.2f}, {scores['accuracy']:.2f} % of tokens guessed",
+                    f"{shown(scores['perplexity'])}, {scores['accuracy']:.2f} % of tokens guessed",
                 )
         if evaluation is not None:
             yield "test text", f"{evaluation.test_name}, {how_many(evaluation.sentences, 'document')}"
