@@ -7,7 +7,7 @@ import pytest
 from ablab.judge.claims import judge
 from ablab.judge.registration import Registered
 from ablab.judge.selection_of_study import of_study
-from ablab.judge.tuned import _change, _curves, _line, _sensitivity, are_shown, together, with_tuning
+from ablab.judge.tuned import _by_value, _change, _curves, _line, _sensitivity, are_shown, together, with_tuning
 from ablab.report.pictures import curves
 from ablab.report.plain_words import plain_words
 from ablab.report.sentences import document_of
@@ -220,7 +220,7 @@ def test_the_report_draws_what_each_arm_does_at_other_settings(tried):
     assert by_rate.is_log
     assert by_rate.is_joined
     assert [line.arm for line in by_rate.lines] == ["layerdrop=0", "layerdrop=0.1"]
-    assert all(len(line.x) == 3 and line.x == sorted(line.x) for line in by_rate.lines)
+    assert all(len(line.x) == 4 and line.x == sorted(line.x) for line in by_rate.lines)  # the usual rate among them
     for line, about in zip(by_rate.lines, tried.tuning, strict=True):
         rate = float(about.settings.partition("=")[2])
         assert dict(zip(line.x, line.mean, strict=True))[rate] == max(line.mean) == pytest.approx(about.best)
@@ -251,3 +251,11 @@ def test_bands_are_drawn_where_the_draws_bound_them():
     (line,) = bands.lines
     assert (bands.key, line.arm, line.x) == ("tuning_bands", "a", [1, 2])
     assert all(low < mean < high for low, mean, high in zip(line.low, line.mean, line.high, strict=True))
+
+
+def test_the_usual_setting_is_a_point_of_the_figure_too():
+    """Its value is that of its runs, and it comes once where a draw has hit upon it."""
+    usual = TuningTrial((), 0.5, is_usual=True, of_runs={"optim.lr": 0.1})
+    drawn = [TuningTrial((f"optim.lr={lr}",), cost, of_runs={"optim.lr": lr}) for lr, cost in ((0.01, 2.0), (0.1, 0.5))]
+    line = _by_value(Tuned(Arm("pre", ()), [usual, *drawn], usual), "optim.lr", -1.0)
+    assert (line.x, line.mean) == ([0.01, 0.1], [-2.0, -0.5])

@@ -99,3 +99,16 @@ def test_the_last_step_is_the_decimal_number_that_people_read(low, step):
         assert (values.last, Range("a", values).distribution().high) == (high, high)
     with pytest.raises(ValueError, match="fit between"):
         ValueRange(low=low / 100, high=(low + step) / 100 - 1e-6, step=step / 100)
+
+
+@pytest.mark.parametrize(
+    ("typed", "whole"),
+    [("interval(1,8)", True), ("interval(-3, 8)", True), ("interval(1.0,8)", False), ("interval(1,8e0)", False)],
+)
+def test_the_ends_of_an_interval_are_whole_as_they_are_typed(typed, whole):
+    """Of a value of a command, for which no schema says so; Hydra makes numbers with points of them."""
+    (override,) = parse_words([f"task.values.n={typed}"], intervals=True)
+    ends = parsed(override).interval
+    assert all(isinstance(end, int) == whole for end in (ends.low, ends.high)) or not whole
+    (override,) = parse_words([f"optim.lr={typed}"], intervals=True)
+    assert all(isinstance(end, float) for end in (parsed(override).interval.low, parsed(override).interval.high))

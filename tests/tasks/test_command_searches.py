@@ -9,9 +9,11 @@ import pytest
 from ablab.api import open as open_store
 from ablab.commands.cli import main
 from ablab.judge.prospects import known_noise
-from ablab.search.stopping import TrialHandle
+from ablab.search.stopping import Stopping, TrialHandle
 from ablab.study.definition import define
 from ablab.study.search import define_search
+from ablab.sweep.search_sweep import _handle_of, open_trials
+from ablab.tasks.task import ScoredValidation
 from tests.tasks.commands import STUDY, TRAIN, words_of
 
 
@@ -251,3 +253,96 @@ def test_the_noise_of_a_plan_is_that_of_the_same_program(folder):
     other.write_text(STUDY)
     Path("train.py").write_text(TRAIN + "# edited\n")
     assert known_noise(define(("experiment=other",)), ["val_loss"]) == {}
+
+
+def test_the_usual_setting_may_be_the_winner(folder, capsys):
+    """Its claim is not testable then, since both arms are the same runs; and nothing stays unfinished."""
+    Path("bowl.py").write_text(BOWL.replace("(float(rate) - 0.3)", "(float(rate) - 0.8)"))
+    quick = SEARCH.replace("{low: 0.0, high: 1.0}", "[0.9, 0.1]")
+    Path("experiments/bowl.yaml").write_text(quick.replace("trials: 5", "trials: 2, sampler: random, seed: 3"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
+    assert "usual = best (baseline)" in capsys.readouterr().out
+    assert main(["report", "experiment=bowl"]) == 0
+    assert "Not testable; best and usual are the same runs." in capsys.readouterr().out
+
+
+def test_more_trials_may_have_another_winner_which_is_said(folder, capsys):
+    """A report counts the trials that were made, whatever the file asks for by then."""
+    Path("bowl.py").write_text(BOWL)
+    file = Path("experiments/bowl.yaml")
+    line = ["train", "-m", "experiment=bowl", "logger=none"]
+    for trials in (1, 6):
+        file.write_text(SEARCH.replace("trials: 5", f"trials: {trials}, sampler: random, seed: 4"))
+        assert main(line) == 0
+    assert "differ from those of the first launch: its claims are exploratory by now" in capsys.readouterr().out
+    file.write_text(SEARCH.replace("trials: 5", "trials: 2, sampler: random, seed: 4"))
+    assert main([*line, "retry_failed=true"]) == 0
+    said = capsys.readouterr().out
+    assert "6 trials, for 2 that are asked for: 6 finished" in said
+    assert "retry_failed: a search keeps its trials" in said
+    assert main(["report", "experiment=bowl"]) == 0
+    (text,) = Path("outputs/reports").glob("bowl*/report.md")
+    assert "The arm best was chosen among 6 trials (random)" in text.read_text()
+
+
+ACCURATE = """
+import json, sys
+rate, seed, out, progress = sys.argv[1:]
+json.dump({"scores": {"acc": 1 - float(rate), "cells": 1.0}}, open(out, "w"))
+"""
+
+
+def test_of_equal_trials_the_one_with_the_better_first_score_is_the_best(folder, capsys):
+    """Whichever way that is: an accuracy is named as a loss is."""
+    Path("bowl.py").write_text(ACCURATE)
+    text = SEARCH.replace("{err: {better: lower}}", "{acc: {better: higher}, cells: {better: lower}}")
+    text = text.replace("claims: [{arm: best, expect: less}]\n", "").replace(
+        "trials: 5", "objectives: [cells], trials: 4"
+    )
+    Path("experiments/bowl.yaml").write_text(text)
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
+    rates = {run.values["task.values.rate"] for run in open_store("outputs").runs() if run.seed == 11}
+    told = json.loads(Path("outputs/studies/bowl/search.json").read_text())
+    assert told["best"]["words"] == [f"task.values.rate={min(map(float, rates)):g}"]
+    Path("experiments/bowl.yaml").write_text(text.replace("[cells]", "[parameters]"))
+    assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 2
+    assert "parameters: allowed: acc, cells" in capsys.readouterr().err
+
+
+def test_what_was_given_up_is_left_alone_by_the_same_line(folder, capsys):
+    """Were it tried again, all claims would become exploratory; retry_failed=true does so."""
+    Path("train.py").write_text(TRAIN.replace("loss = 2.0", "assert asked.seed != '3'\nloss = 2.0"))
+    line = ["train", "-m", "experiment=lr", "logger=none"]
+    assert main(line) == 1
+    assert main(["study", "experiment=lr", "close='it fails for good'"]) == 0
+    capsys.readouterr()
+    assert main(line) == 0
+    said = capsys.readouterr().out
+    assert "2 runs were given up on 2" in said
+    assert "retry_failed" not in said
+    assert main([*line, "retry_failed=true"]) == 1
+    assert "Next: the same line with retry_failed=true" in capsys.readouterr().out
+    for word in ("+rerun=true", "+retry_failed=true", "~rerun"):
+        assert main([*line, word]) == 2
+
+
+def test_no_trial_of_a_program_is_stopped_before_a_third_of_what_others_took(folder):
+    """Nor at its end. The program alone knows how long it goes on."""
+    Path("bowl.py").write_text(BOWL)
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "stopping: median, trials:"))
+    search = define_search(("experiment=bowl",))
+    assert search is not None
+    trials = open_trials(search)
+    search.folder.mkdir(parents=True, exist_ok=True)
+    _handle_of(search).write(search.folder)
+    for number in range(7):
+        trials.ask()
+        if number < 5:
+            asked = Stopping(f"{search.folder}:{number}")
+            assert asked([ScoredValidation(step, {"err": 1.0}) for step in range(10, 101, 10)], None) is None
+            trials.tell(number, "finished", [1.0], steps=100, total_steps=100)
+    poor = Stopping(f"{search.folder}:5")
+    assert poor([ScoredValidation(10, {"err": 9.0})], None) is None
+    assert poor([ScoredValidation(30, {"err": 9.0})], None) is None
+    assert poor([ScoredValidation(40, {"err": 9.0})], None) == "stopped by the search (median) at step 40"
+    assert Stopping(f"{search.folder}:6")([ScoredValidation(100, {"err": 9.0})], None) is None

@@ -38,6 +38,8 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
         check_ran_together(selection, list(arms.values()), measure)
     except NotTestable as reason:
         return reason
+    if not claim.parts and _measured(arms[claim.arm]) == _measured(arms[claim.baseline]):
+        return NotTestable(f"{claim.arm} and {claim.baseline} are the same runs")
     if not claim.parts:
         return evidence(arms[claim.arm], arms[claim.baseline], measure, claim.margin)
     if any(part.is_of_length and part.weight < -1 for part in claim.parts):  # of claims registered until November 2026
@@ -52,6 +54,18 @@ def evidence_of(selection: SelectedArms, claim: Settled, measure: Measure) -> Ev
     except NotTestable as reason:
         return reason
     return list(without_rounding(np.array(list(claim.weights.values())) @ np.array(scores), scores))
+
+
+def _measured(arm: ArmRuns) -> list[object]:
+    """Return the runs of an arm, with what was measured of each: arms may differ by that alone, as by pruning."""
+    return [
+        (
+            run.folder.path,
+            run.evaluation and run.evaluation.evaluation_id,
+            *(curve and curve.curve_id for curve in (run.curve, run.head_curve)),
+        )
+        for run in arm.runs
+    ]
 
 
 def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ablab.errors import UserError
 from ablab.fields import as_typed, flatten
-from ablab.files import json_digest
+from ablab.files import json_digest, read_json
 from ablab.judge.ends import given_up
 from ablab.judge.metrics import measures
 from ablab.judge.registration import Registered, called
@@ -20,11 +20,11 @@ from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
 from ablab.study.extending import MOST_CLAIMS, closings, extensions
 from ablab.study.ledger import changed, conditions, entry_with, judged, judged_otherwise
-from ablab.study.search import BEST
+from ablab.study.search import BEST, REPORT
 from ablab.study.study import Cell, Study
 from ablab.study.tuning import TUNING
 from ablab.tasks.plan import Planned
-from ablab.text import counted
+from ablab.text import counted, how_many
 
 
 def of_study(study: Study) -> SelectedArms:
@@ -53,8 +53,8 @@ def of_study(study: Study) -> SelectedArms:
         registered=registered,
         outputs=study.outputs,
         factors={} if experiment is None else level_names(experiment),
-        choosing=None if experiment is None else _choosing(experiment),
-        searched=() if experiment is None else tuple(_searched(experiment)),
+        choosing=None if experiment is None else _choosing(study, experiment),
+        searched=() if experiment is None else tuple(_searched(study, experiment)),
         departed=departed,
         notes=(
             *([] if departed is None else [departed]),
@@ -199,24 +199,28 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
     return aside, "; ".join(departures) or None
 
 
-def _choosing(experiment: Experiment) -> str | None:
+def _choosing(study: Study, experiment: Experiment) -> str | None:
     """Return a sentence on the scores that chose settings of the arms, or None.
 
-    Scores by which something was chosen are no evidence for it; the report's own scores took no part.
+    Scores by which something was chosen are no evidence for it; the report's own scores took no part. Trials are those
+    that were made, settings those that differ.
     """
     if (search := experiment.search) is not None:
         by = f"by {', '.join(search.objectives)}, with seed {search.training_seed}"
-        chosen = f"The arm {BEST} was chosen among {search.trials} trials ({search.sampler}) on validation, {by}"
+        path = study.folder / REPORT
+        trials = how_many(read_json(path)["told"] if path.exists() else search.trials, "trial")
+        chosen = f"The arm {BEST} was chosen among {trials} ({search.sampler}) on validation, {by}"
     elif (tune := experiment.tune) is not None:
         by = f"on validation {tune.metric}, with seeds {counted(tune.seeds)}"
-        count = f"{tune.trials} settings" if tune.values is None else f"{len(tune.values)} values"
+        tried = sorted({len(one.trials) for one in study.tuned})
+        count = f"{counted(tried) or tune.trials} settings" if tune.values is None else f"{len(tune.values)} values"
         chosen = f"{' and '.join(tune.keys)} of each arm was chosen among {count} {by}"
     else:
         return None
     return f"{chosen}: no score of this report took part in it."
 
 
-def _searched(experiment: Experiment) -> Iterator[str]:
+def _searched(study: Study, experiment: Experiment) -> Iterator[str]:
     """Yield a sentence on each setting that was searched: its values or bounds; and the sentence on the choice."""
     if (search := experiment.search) is not None:
         for key, values in search.space.items():
@@ -226,7 +230,7 @@ def _searched(experiment: Experiment) -> Iterator[str]:
             yield f"{tune.key}: {', '.join(map(str, tune.values))}."
         for key, values in (tune.space or {}).items():
             yield f"{key}: {_bounds(values)}."
-    if (chosen := _choosing(experiment)) is not None:
+    if (chosen := _choosing(study, experiment)) is not None:
         yield chosen
 
 

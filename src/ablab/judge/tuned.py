@@ -96,10 +96,11 @@ def _sensitivity(tuned: Sequence[Tuned], title: str, sign: float) -> Iterator[Se
 
 def _by_value(one: Tuned, key: str, sign: float) -> LineOf | None:
     found = sorted(
-        (value, sign * trial.cost)
-        for trial in one.trials
-        for word in trial.words
-        if _setting(word) == key and trial.cost is not None and (value := number_of(word.partition("=")[2])) is not None
+        {
+            (value, sign * trial.cost)
+            for trial in one.trials
+            if trial.cost is not None and (value := number_of(trial.values().get(key, ""))) is not None
+        }
     )
     return _line_of(one, *zip(*found, strict=True)) if len(found) > 1 else None
 

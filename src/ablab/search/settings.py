@@ -51,7 +51,7 @@ def objectives_of(task: Task) -> Mapping[str, Objective]:
     """
     scores = {name: _objective(score) for name, score in task.scores.items() if score.place == "validation"}
     speeds = {name: _objective(cost) for name, cost in task.costs.items() if cost.place == "evaluating"}
-    return {**scores, "parameters": PARAMETERS, **speeds}
+    return {**scores, **({} if task.has_own_scores else {"parameters": PARAMETERS}), **speeds}
 
 
 def _objective(score: Score) -> Objective:

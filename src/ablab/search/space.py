@@ -1,5 +1,6 @@
 """The space of a search: levels or an interval for each key, checked against the schema before any trial."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -136,7 +137,10 @@ def parsed(override: "Override") -> Levels | Range:
         if isinstance(value, IntervalSweep):
             assert value.start is not None
             assert value.end is not None
-            return Range(key, ValueRange(low=value.start, high=value.end, log="log" in tags))
+            ends = [value.start, value.end]
+            if _is_free(key) and all(end.isdigit() for end in ENDS.findall((line or "").partition("interval(")[2])):
+                ends = [round(end) for end in ends]  # as typed: Hydra makes 1.0 of the 1 in interval(1,8)
+            return Range(key, ValueRange(low=ends[0], high=ends[1], log="log" in tags))
         if isinstance(value, RangeSweep):
             found = [float(v) if isinstance(v, float) else v for v in value.range()]
             ascending = sorted(round(v, 12) for v in found)
@@ -178,6 +182,15 @@ def checked(
     return found
 
 
+ENDS = re.compile(r"(?<![\w.])-?(\d[\w.+-]*)")
+"""The numbers of an interval that was typed, without their signs."""
+
+
+def _is_free(key: str) -> bool:
+    """Return whether no schema says what a key takes, as of the values of a command."""
+    return field_of(key_of_now(key), all_fields()) != key_of_now(key)
+
+
 def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
     """Restrict a range to whole numbers if the schema requires them, however the ends were written.
 
@@ -185,7 +198,7 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
     """
     if isinstance(dimension, Levels):
         return dimension
-    if field_of(key_of_now(dimension.key), all_fields()) != key_of_now(dimension.key):
+    if _is_free(dimension.key):
         ends = (dimension.interval.low, dimension.interval.high, dimension.interval.step or 0)
         return replace(dimension, whole=all(type(end) is int for end in ends))
     value: Any = None

@@ -99,6 +99,12 @@ class Stopping:
             is_its_own = handle.last_step is None or total_steps not in (None, handle.last_step)
             first = min(trial.intermediate_values, default=None) if is_its_own else handle.first_step
             last = handle.last_step if total_steps is None else total_steps
+            if last is None:  # only the program knows; those that have finished tell
+                last = max(
+                    (step for step in map(_last_step, self._study.get_trials(deepcopy=False)) if step), default=None
+                )
+                if last is not None and validations[-1].step >= last:
+                    return None
             rule = self._study.pruner = stopping_rule(handle.stopping, first_step=first, last_step=last)
             if not rule.prune(self._study, trial):
                 return None
@@ -109,6 +115,11 @@ class Stopping:
     def has_stopped(self) -> bool:
         """True if the run was stopped."""
         return STOPPED in self._storage.get_trial(self._trial).user_attrs
+
+
+def _last_step(trial: Any) -> int | None:
+    """Return the last step that a trial told before it came to its end by itself."""
+    return max(trial.intermediate_values, default=None) if trial.state.name == "COMPLETE" else None
 
 
 def _parts(trial: str) -> tuple[Path, int]:

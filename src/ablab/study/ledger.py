@@ -227,8 +227,9 @@ def departed(study: Study) -> str:
 def _departed(study: Study, known: Sequence[Mapping[str, Any]]) -> str:
     settled: dict[str, str] = {}
     for entry in known:
-        if entry is known[0] or entry.get("supersedes"):
-            settled |= entry.get("conditions", {})
+        found = entry.get("conditions", {})
+        # An arm that came later, as the winner of a search does, is settled from then on.
+        settled = settled | found if entry.get("supersedes") else found | settled
     return changed(study, settled.items(), _planned(known))
 
 

@@ -14,7 +14,7 @@ from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of, validated
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels, parsed
-from ablab.study.cells import cells_of, check_all_measured, check_distinct
+from ablab.study.cells import cells_of, check_all_measured
 from ablab.study.claims import Settled, check_measured, check_scale, settled
 from ablab.study.design import Arm, check_labels
 from ablab.study.experiment import WORTH, Experiment, find, read
@@ -268,7 +268,6 @@ def confirming(name: str, file: StudyFile, overrides: Sequence["Override"]) -> S
         claims = _claims(experiment, arms)
         cells = list(cells_of(arms, seeds, found.common, naming=True))
         check_all_measured(claims, cells)
-        check_distinct(claims, cells)
     return Study(path.stem, arms, USUAL, seeds, cells, claims, file=file)
 
 

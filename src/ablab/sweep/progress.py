@@ -47,6 +47,8 @@ class Board:
         """What interrupted a run the last time, by its key, where that is known."""
         self.given_up: dict[str, str] = {}
         """Why this sweep does not begin a run again, by its key."""
+        self.closed: dict[str, str] = {}
+        """What was said of the runs that `study close=` gave up, by their keys."""
         self._view = View()
         self._read = time.monotonic()
 

@@ -126,7 +126,9 @@ def closing_lines(
     """Yield the last lines that the command prints."""
     yield from table_lines(trials, all_trials)
     yield ""
-    yield f"{how_many(search.settings.trials, 'trial')}: {counts_of(all_trials) or 'none begun'}"
+    asked = search.settings.trials
+    begun = how_many(asked, "trial") if len(all_trials) <= asked else of_asked(len(all_trials), asked).rstrip(",")
+    yield f"{begun}: {counts_of(all_trials) or 'none begun'}"
     if (saved := saved_line(all_trials)) is not None:
         yield saved
     leader = best_of(all_trials, trials.objectives)

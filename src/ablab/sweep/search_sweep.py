@@ -88,6 +88,8 @@ class _SearchSweep:
         settings = self.search.settings
         ready(self.search.base.config.logger, self.console.say)
         self.console.say(about_line(self.search))
+        if self.policy.retry_failed:
+            self.console.say("retry_failed: a search keeps its trials, failed ones too; more trials= asks for others")
         if settings.storage is not None:
             self.console.say(f"Trials are kept in {masked(settings.storage)}")
         if (lacking := _known_before(self.search) - len(self.board.all_trials)) > 0:
@@ -194,7 +196,10 @@ class _SearchSweep:
             if missing:
                 self._report(trial, "failed", run_id=run_id, reason=f"it has no finite {', '.join(missing)}")
             else:
-                loss = entry.cell.planned.task.loss_of(record)
+                task = entry.cell.planned.task
+                loss = task.loss_of(record)
+                if loss is not None and task.scores[task.loss].higher_is_better:
+                    loss = -loss  # a command may name an accuracy first
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
             return True
         if trial.to_stop is not None and record is None and entry.state is not State.RUNNING:

@@ -16,7 +16,7 @@ from ablab.store.chain import Chain
 from ablab.store.locks import locked
 from ablab.study.cells import check_scales
 from ablab.study.definition import define
-from ablab.study.extending import extend, extensions
+from ablab.study.extending import closings, extend, extensions
 from ablab.study.ledger import OPEN, RESULTS, LedgerEntry, State, link, register
 from ablab.study.study import Cell, Study
 from ablab.sweep.check import check, has_passed
@@ -51,7 +51,7 @@ class Launch(Protocol):
 
 def policy_of(words: Sequence[str]) -> Policy:
     """Read the policy from the words of a sweep."""
-    config = compose([word for word in words if word.partition("=")[0] in OF_A_SWEEP]).config
+    config = compose([word for word in words if word.partition("=")[0].lstrip("+~") in OF_A_SWEEP]).config
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
@@ -60,7 +60,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     code.
     """
     check_writable(study.outputs)
-    board = Board(study)
+    board = _board(study, policy)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
         check_scales(study.claims, study.cells)
     ready(study.cells[0].planned.config.logger, console.say)
@@ -81,7 +81,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     going = _work(board, launch, policy, console)
     while going and _is_over(board) and _adds_seeds(study, console):
         study = define(study.typed)
-        board = Board(study)
+        board = _board(study, policy)
         register(study)
         going = _work(board, launch, policy, console)
     board.refresh()
@@ -95,6 +95,16 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console) -> int
     return _end(study, board, console, policy, interrupted=not going)
 
 
+def _board(study: Study, policy: Policy) -> Board:
+    """Return the study's ledger, which knows the runs that were given up unless the policy tries them again."""
+    board = Board(study)
+    closed = [] if policy.retry_failed or study.is_tuning else closings(study.folder)
+    for key, entry in board.entries.items():
+        if entry.state not in RESULTS and (by := next((one for one in closed if one.state_of(entry.cell)), None)):
+            board.closed[key] = by.said
+    return board
+
+
 def finish(study: Study, launch: Launch, console: Console) -> Board | None:
     """Run what is missing of a study, and return what there is then; None when the user has stopped it.
 
@@ -105,7 +115,7 @@ def finish(study: Study, launch: Launch, console: Console) -> Board | None:
 
 
 def _is_over(board: Board) -> bool:
-    return all(entry.state in RESULTS for entry in board.entries.values())
+    return all(entry.state in RESULTS or key in board.closed for key, entry in board.entries.items())
 
 
 def _adds_seeds(study: Study, console: Console) -> bool:
@@ -202,7 +212,8 @@ def _to_do(board: Board, policy: Policy) -> list[Cell]:
     A run that goes on as a job of a queue is handed to the launcher, which follows that job to its end.
     """
     wanted = (*OPEN, State.FAILED) if policy.retry_failed else OPEN
-    return [one.cell for one in board.entries.values() if one.state in wanted or one.is_refused or _is_job(one)]
+    there = [entry for key, entry in board.entries.items() if key not in board.closed]
+    return [one.cell for one in there if one.state in wanted or one.is_refused or _is_job(one)]
 
 
 def _is_job(entry: LedgerEntry) -> bool:
@@ -210,7 +221,9 @@ def _is_job(entry: LedgerEntry) -> bool:
 
 
 def _failed(board: Board) -> dict[str, LedgerEntry]:
-    return {key: entry for key, entry in board.entries.items() if entry.state is State.FAILED}
+    return {
+        key: entry for key, entry in board.entries.items() if entry.state is State.FAILED and key not in board.closed
+    }
 
 
 def _has_failed(board: Board, attempts: Counter[str], policy: Policy) -> bool:
@@ -231,7 +244,7 @@ def _again(board: Board, attempts: Counter[str]) -> list[Cell]:
 def _left(board: Board) -> list[Cell]:
     """Return runs that did not begin, since another process held them, or that were interrupted from outside."""
     given_up = {board.entries[key].cell.planned.run_id for key in board.given_up}  # also to be judged in another way
-    left = [entry.cell for entry in board.entries.values() if entry.state in OPEN]
+    left = [entry.cell for key, entry in board.entries.items() if entry.state in OPEN and key not in board.closed]
     return [cell for cell in left if cell.planned.run_id not in given_up]
 
 
@@ -297,7 +310,7 @@ def _end(study: Study, board: Board, console: Console, policy: Policy, *, interr
     console.rich.print()
     console.rich.print(summary(list(entries.values())))
     failed = _failed(board)
-    console.say_all((*failure_lines(failed.values()), *given_up_lines(board)))
+    console.say_all((*failure_lines(failed.values()), *given_up_lines(board), *dict.fromkeys(board.closed.values())))
     if interrupted:
         line = "the same line without rerun=" if policy.rerun else "the same line"
         console.say(f"Stopped; {line}, typed again, continues from there")
