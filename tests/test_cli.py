@@ -1,9 +1,11 @@
 """The command line: verbs, help in no time, exit codes."""
 
 import os
+import re
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +18,7 @@ from ablab.commands.completion import candidates
 from ablab.commands.help import option_lines, overview, summary
 from ablab.commands.options import ReportOptions
 from ablab.config.groups import default_choices, groups
+from ablab.errors import lacking
 from ablab.fields import as_typed
 from ablab.tasks.verbs import VERBS, Options, command_of, options_of
 from ablab.transformer.config.schema import TranslationConfig
@@ -296,7 +299,7 @@ def test_other_errors_of_the_program_are_not_hidden(monkeypatch):
         main(["train"])
 
 
-@pytest.mark.parametrize("words", [("--help",), ("train", "--help")])
+@pytest.mark.parametrize("words", [("--help",), ("train", "--help"), ("completion", "bash"), ("help", "train")])
 def test_a_reader_that_has_enough_is_no_error(words):
     """As `ablab --help | head -1`."""
     process = subprocess.Popen(
@@ -308,6 +311,109 @@ def test_a_reader_that_has_enough_is_no_error(words):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 0
+
+
+@pytest.mark.parametrize("words", [("--help",), ("completion", "bash")])
+def test_a_full_disk_behind_the_output_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "ablab", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left on device" in done.stderr
+
+
+def test_help_of_a_verb_is_its_page(capsys):
+    assert main(["help", "train"]) == 0
+    page = capsys.readouterr().out
+    assert main(["train", "--help"]) == 0
+    assert capsys.readouterr().out == page
+    assert main(["help", "nosuch"]) == 2
+
+
+def test_a_folder_that_is_gone_is_one_line(tmp_path, monkeypatch, capsys):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    for words in (["train", "--cfg", "job"], ["study", "experiment=norms"]):
+        assert main(words) == 2
+        assert capsys.readouterr().err.startswith("error: the current folder is gone")
+
+
+def test_the_home_folder_is_meant_where_a_shell_leaves_its_sign(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert main(["demo", "to=~/made"]) == 0
+    assert (tmp_path / "home" / "made" / "runs").is_dir()
+    assert main(["ls", "outputs=~/made", "limit=1"]) == 0
+    assert not (tmp_path / "~").exists()
+
+
+def test_an_extra_is_named_by_what_it_brings():
+    """Not by `dev`, which brings all of them and the tools of tests."""
+    extras = {
+        "torch": "train",
+        "num2words": "train",
+        "pandas": "pandas",
+        "wandb": "train",
+        "mlflow": "mlflow",
+        "ray": "ray",
+    }
+    for package, extra in extras.items():
+        said = lacking(ModuleNotFoundError(name=f"{package}.part"))
+        assert said == f"{package} is not installed; pip install 'ablab[{extra}]' brings it"
+    assert lacking(ModuleNotFoundError(name="nosuch")) is None
+    assert lacking(ModuleNotFoundError()) is None
+
+
+def test_the_version_tells_what_is_there(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "ablab.code.machine.version", lambda name: {"ablab": "0.1.0"}[name] if name == "ablab" else absent()
+    )
+    assert main(["--version"]) == 0
+    assert re.fullmatch(r"ablab 0\.1\.0 \(Python [\d.]+\)\n", capsys.readouterr().out)
+
+
+def absent():
+    raise PackageNotFoundError
+
+
+MISSING = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("_lzma", "_bz2"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+import importlib.util as util
+found = util.find_spec
+util.find_spec = lambda name, package=None: None if name in ("_lzma", "_bz2") else found(name, package)
+from ablab.commands.cli import main
+sys.exit(main(["demo"]) or main(["ls", "outputs=ablab_demo", "limit=1"]) or main(["train", "--cfg", "job"]))
+"""
+
+
+def test_a_python_without_two_libraries_of_compression_does(tmp_path):
+    """As one that was built where their headers were not."""
+    done = subprocess.run([sys.executable, "-c", MISSING], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_of_another_program_of_hydra_spoils_no_study_of_a_command(tmp_path, monkeypatch, capsys):
+    """Its options may be called as ours are; where they are read in place of ours, that is said."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf" / "optim").mkdir(parents=True)
+    (tmp_path / "conf" / "optim" / "adam.yaml").write_text("_target_: torch.optim.Adam\nlr: 0.1\n")
+    (tmp_path / "score.py").write_text("")
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/two.yaml").write_text(
+        "{question: which, command: [python, score.py, '{x}{seed}', '{result}'], inputs: [score.py],"
+        " scores: {score: {better: higher}}, factors: {x: [1, 2]}, seeds: [1, 2]}"
+    )
+    assert main(["study", "experiment=two"]) == 0
+    assert main(["train", "--cfg", "job"]) == 2
+    said = capsys.readouterr().err
+    assert "optim/adam.yaml stands in place of ablab's own" in said
+    assert "allowed: another folder to work in" in said
 
 
 def test_a_study_is_finished_whose_reader_has_enough(tmp_path):

@@ -79,8 +79,9 @@ def is_installed(package: str) -> bool:
 def lacking(error: ModuleNotFoundError) -> str | None:
     """Return what to install where a package of one of ablab's extras is missing; None for any other module."""
     package = (error.name or "").partition(".")[0].replace("_", "-")
-    extras = (re.match(rf"{re.escape(package)}\b.*extra == ['\"](\w+)", line) for line in requires("ablab") or ())
-    extra = next((found[1] for found in extras if found is not None), None)
+    lines = [re.match(r"([\w.-]+).*extra == ['\"](\w+)", line) for line in requires("ablab") or ()]
+    extras = [found[2] for found in lines if found is not None and found[1].removesuffix("-skinny") == package]
+    extra = next((one for one in extras if one != "dev"), None)
     return None if extra is None else f"{package} is not installed; pip install 'ablab[{extra}]' brings it"
 
 

@@ -58,7 +58,7 @@ def shipped_targets(group: str) -> Mapping[str, str]:
 
 def user_confs() -> tuple[Path, ...]:
     """Return the folders of configuration that are not ablab's own: the user's, then those of installed packages."""
-    return _confs(os.getcwd(), os.environ.get(VARIABLE, ""))
+    return _confs(_here(), os.environ.get(VARIABLE, ""))
 
 
 def cached_by_folders(function: Callable[P, R]) -> Callable[P, R]:
@@ -75,9 +75,16 @@ def cached_by_folders(function: Callable[P, R]) -> Callable[P, R]:
     return with_folders
 
 
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UserError("the current folder is gone; allowed: cd to one that is there") from None
+
+
 def part_folders() -> tuple[Path, ...]:
     """Return the folders whose Python files may be parts: those that hold a user's conf, then the current one."""
-    here = os.getcwd()
+    here = _here()
     confs = _of_user(here, os.environ.get(VARIABLE, ""))
     return tuple(dict.fromkeys((*(conf.parent for conf in confs), Path(here).resolve())))
 

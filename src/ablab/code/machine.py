@@ -67,7 +67,7 @@ def commit() -> str | None:
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of the libraries that are installed, by name."""
-    return {name: found for name in RECORDED if (found := _version(name))}
+    return {name: found for name in RECORDED if (found := installed(name))}
 
 
 def processor() -> str:
@@ -97,7 +97,8 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """Return the version of an installed package; None of any other."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -178,7 +179,7 @@ def settle_in() -> None:
         for number, stream in ((1, sys.stdout), (2, sys.stderr))
     )
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, TextIOWrapper) and (stream.errors == "strict" or stream.encoding.lower() != "utf-8"):
             stream.reconfigure(errors="backslashreplace")
     for name in (*TORCHRUN, "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         if os.environ.get(name) == "":

@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _verb(verb: str = "", *rest: str) -> int:
     """Run one verb whose folders of configuration are known."""
     try:
+        if verb == "help" and rest:
+            verb, rest = rest[0], HELP[:1]
         if verb in ("", *HELP, "help"):
             from ablab.commands.help import overview
 
@@ -68,7 +70,9 @@ def _verb(verb: str = "", *rest: str) -> int:
 
             print(page(verb, rest), flush=True)  # noqa: T201
             return DONE
-        return command_of(verb)(rest)
+        code = command_of(verb)(rest)
+        sys.stdout.flush()  # here its errors have words
+        return code
     except UserError as error:
         return _told(error)
     except ModuleNotFoundError as error:
@@ -83,6 +87,7 @@ def _verb(verb: str = "", *rest: str) -> int:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno not in OF_THE_DISK:
             raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # as above
         place = error.filename or "the disk, or what the output goes to"
         print(f"error: {place}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return FAILED

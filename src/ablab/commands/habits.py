@@ -1,5 +1,7 @@
 """What Hydra's users type out of habit: its flags, and `++key=value`."""
 
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +42,16 @@ class Shown:
 
 
 def as_meant(words: Sequence[str]) -> list[str]:
-    """Return the words with `++key=value`, and Hydra's `+experiment=name`, as `key=value`: every key exists."""
-    return [word[2:] if word.startswith("++") else word[word.startswith("+experiment=") :] for word in words]
+    """Return the words with `++key=value`, and Hydra's `+experiment=name`, as `key=value`: every key exists.
+
+    A `~` that the shell left at the beginning of a path is the home folder, as some shells have it.
+    """
+    meant = [word[2:] if word.startswith("++") else word[word.startswith("+experiment=") :] for word in words]
+    return [AT_HOME.sub(lambda found: f"{found[1]}={os.path.expanduser('~')}", word) for word in meant]
+
+
+AT_HOME = re.compile(r"^(outputs|to|archive|stamp|table|claims|data\.path)=~(?=/|$)")
+"""A path below the home folder, under a key that takes one."""
 
 
 def take_flags(words: Sequence[str]) -> tuple[list[str], Shown | None]:
@@ -134,9 +144,9 @@ def _info(words: Sequence[str]) -> Iterator[str]:
 def version() -> str:
     """Return the versions of ablab, Python and some libraries, in a line."""
     import platform
-    from importlib.metadata import version as of
 
-    from ablab.code.machine import SHOWN
+    from ablab.code.machine import SHOWN, installed
 
-    libraries = ", ".join(f"{name} {of(name)}" for name in SHOWN)
-    return f"ablab {of('ablab')} (Python {platform.python_version()}, {libraries})"
+    found = {name: installed(name) for name in ("ablab", *SHOWN)}
+    libraries = [f"{name} {number}" for name, number in found.items() if number is not None and name != "ablab"]
+    return f"ablab {found['ablab']} ({', '.join([f'Python {platform.python_version()}', *libraries])})"

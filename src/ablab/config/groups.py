@@ -52,6 +52,12 @@ def file_of(group: str, option: str) -> Path:
     return _files()[group][option]
 
 
+@cache
+def shipped_options(group: str) -> frozenset[str]:
+    """Return the names of ablab's own options of a group."""
+    return frozenset(path.stem for path in (shipped_conf() / group).glob("*.yaml"))
+
+
 def is_shipped(group: str, option: str) -> bool:
     """Return whether an option is ablab's own."""
     return file_of(group, option).parents[1] == shipped_conf()

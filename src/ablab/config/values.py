@@ -20,10 +20,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ablab.code.folders import PRIMARY, cached_by_folders, shipped_conf
 from ablab.config.grammar import quoted
-from ablab.config.groups import TARGET, groups, option_values, with_kind
+from ablab.config.groups import TARGET, groups, is_shipped, option_files, option_values, shipped_options, with_kind
 from ablab.config.keys import mappings_of_options
 from ablab.config.kinds import class_of, defaults_of
-from ablab.config.schema import part_groups
+from ablab.config.schema import part_groups, schema_of
 from ablab.errors import UserError
 from ablab.fields import flatten
 
@@ -200,10 +200,27 @@ def _compose_options(options: tuple[tuple[str, str], ...]) -> _Base:
     }
     with open_dict(composed):
         composed.pop("hydra")
+        fields = schema_of(composed.task.get("kind")).model_fields
         for group in part_groups():
-            _settle(composed[group], group, chosen[group])
+            if group not in fields:  # what another task reads may be of another program
+                continue
+            try:
+                _settle(composed[group], group, chosen[group])
+            except UserError as error:
+                raise UserError(f"{error}{_in_place_of_ours(group, chosen[group])}") from None
     plain = _plain(composed)
     return _Base(pickle.dumps(composed), plain, chosen, Plain.of(plain))
+
+
+def _in_place_of_ours(group: str, option: str) -> str:
+    """Say where an option of the user's took the place of ours: another program of Hydra has a folder conf, too."""
+    taken = [path for path in option_files(group, option) if path.stem in shipped_options(group)]
+    for path in (path for path in taken if not is_shipped(group, path.stem)):
+        return (
+            f"; {path} stands in place of ablab's own, since {path.parents[1]} is read as options of ablab; allowed: "
+            "another folder to work in, or another name for that one"
+        )
+    return ""
 
 
 def _settle(values: DictConfig, group: str, option: str) -> None:

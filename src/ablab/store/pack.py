@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import lzma
 import os
 import stat
 import zipfile
@@ -11,13 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 from zipfile import ZipInfo
 
 from pydantic import StringConstraints, ValidationError, field_validator
 
-from ablab.errors import UserError, reason
+from ablab.errors import UserError, is_installed, reason
 from ablab.files import sha256
 from ablab.files.disk import replacing
 from ablab.store.chain import Chain
@@ -25,6 +25,9 @@ from ablab.store.records import Strict
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
+
+LZMA = [import_module("lzma").LZMAError] if is_installed("_lzma") else []
+"""The error of a library without which a Python may be built, as it may without bzip2."""
 
 INDEX, README = "pack.json", "README.md"
 """The first files of an archive."""
@@ -165,7 +168,7 @@ def _check_still(before: Chain, after: Chain, places: Iterable[str]) -> None:
 
 def compression(place: str) -> int:
     """Return how an archive compresses a file: bzip2 takes a third off what deflate makes of lists of counts."""
-    return zipfile.ZIP_BZIP2 if place.endswith(".json") else zipfile.ZIP_DEFLATED
+    return zipfile.ZIP_BZIP2 if place.endswith(".json") and is_installed("_bz2") else zipfile.ZIP_DEFLATED
 
 
 def _about(index: PackIndex, left: Collection[str]) -> str:
@@ -189,7 +192,8 @@ def _absolute(path: Path) -> Path:
 
 DAMAGED = (
     *(OSError, EOFError, KeyError, NotImplementedError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, ValidationError),
+    *(zipfile.BadZipFile, zlib.error, ValidationError),
+    *LZMA,
 )
 """What the libraries raise for an archive that is damaged, or was made by another program."""
 

@@ -4,10 +4,8 @@ The index holds nearly 300,000 corpora: mtdata takes about 20 s to build it, onc
 therefore used only to read sentences, never to check a configuration.
 """
 
-import bz2
 import gzip
 import logging
-import lzma
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -149,6 +147,9 @@ def _opened_as_plain_files() -> Iterator[None]:
     import mtdata.utils
 
     before = dict(mtdata.utils.COMPRESSORS)
+    import bz2
+    import lzma
+
     packed: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     mtdata.utils.COMPRESSORS.update({ending: partial(opened, newline="\n") for ending, opened in packed.items()})
     try:

@@ -130,7 +130,7 @@ def _languages() -> frozenset[str]:
     """Return num2words' languages, read from its file names, as importing it would slow down every `--help`."""
     spec = util.find_spec("num2words")
     if spec is None or spec.origin is None:
-        raise UserError("data=numbers needs num2words: pip install num2words.")
+        raise UserError("data=numbers needs num2words; pip install 'ablab[train]' brings it")
     stems = (path.stem.removeprefix("lang_") for path in Path(spec.origin).parent.glob("lang_*.py"))
     parts = (stem.split("_", 1) for stem in stems)
     spoken = {"_".join([language.lower(), *region]) for language, *region in parts}
