@@ -75,7 +75,7 @@ def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):
         )
         assert main(["report", f"table={name}.jsonl"]) == 0
         claims = json.loads((tmp_path / f"outputs/reports/table-{name}/report.json").read_text())["claims"]
-        assert [claim["p"] for claim in claims] == [row["p"] for row in wanted]
+        assert [claim["p"] for claim in claims] == [row["p_no_difference"] for row in wanted]
 
 
 def test_columns_of_arms_are_found_where_nobody_names_them():

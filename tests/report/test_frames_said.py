@@ -120,3 +120,15 @@ def test_an_item_that_is_missing_is_none():
 )
 def test_a_title_that_ends_in_its_unit_does_not_name_it_twice(about, unit, said):
     assert with_unit(about, unit) == said
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_level_that_is_missing_is_no_reason_to_pool_two_conditions(missing):
+    """Whichever way the frame writes it; seeds that differ would hide that two runs are of one arm."""
+    frame = [
+        {"norm": norm, "layers": layers, "seed": seed, "acc": 30.0 + seed / 10}
+        for norm, layers, seeds in (("pre", 6.0, (1, 2)), ("pre", missing, (3, 4)), ("post", 6.0, (5, 6)))
+        for seed in seeds
+    ]
+    with pytest.raises(UserError, match="layers"):
+        judge_frame(frame, "acc", better="higher")

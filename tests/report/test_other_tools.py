@@ -244,7 +244,7 @@ def test_a_run_that_begins_again_counts_as_it_went_on(tmp_path):
     """As in TensorBoard, what the first attempt wrote beyond the step that comes again is gone."""
     from tensorboard.summary import Writer
 
-    for values in ([(0, 9.0), (5, 8.5), (9, 8.1)], [(3, 3.0), (5, 1.0)]):
+    for values in ([(0, 9.0), (3, 0.1), (5, 8.5), (9, 8.1)], [(3, 3.0), (5, 1.0)]):
         writer = Writer(str(tmp_path / "runs" / "a" / "seed1"))
         for step, value in values:
             writer.add_scalar("val/loss", value, step)
@@ -352,3 +352,63 @@ def test_claims_of_no_table_are_refused(tmp_path):
 def test_the_last_folder_of_lm_eval_is_the_models_and_no_word_only_where_it_has_its_name(last, folder):
     path = Path("/x/cosine/seed1") / last / "results_1.json"
     assert _lm_eval_words(path, {"model_name_sanitized": "m"}, Path("/x")) == {"seed": "1", "folder": folder}
+
+
+@mlflow_only
+def test_a_run_with_a_nested_one_below_it_is_a_run(tmp_path):
+    """MLflow nests what a run starts, such as an evaluation; a parent without metrics is a group of runs."""
+    from mlflow import MlflowClient
+
+    uri = (tmp_path / "mlruns").as_uri()
+    write_mlflow(uri)
+    client = MlflowClient(uri)
+    place = client.get_experiment_by_name("schedules").experiment_id
+    before = {run.where for run in tool_runs(str(tmp_path / "mlruns"))}
+    nested = next(run for run in client.search_runs([place]) if run.data.tags.get("seed") == "2")
+    child = client.create_run(place, tags={"mlflow.parentRunId": nested.info.run_id})
+    client.log_metric(child.info.run_id, "test_bleu", 20.0)
+    client.set_terminated(child.info.run_id)
+    found = {run.where for run in tool_runs(str(tmp_path / "mlruns"))}
+    assert before < found
+    assert len(found - before) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"results": {"t": None}},
+        {"results": {"t": {"acc,none": 0.5}}, "config": None, "higher_is_better": None, "model_name": 3},
+        {"results": {"t": {"acc,none": 0.5}}, "config": {"model_args": ["a=b"]}},
+        {"results": {"t": {"acc,none": 10**400}}},
+        {"results": [{"task": "t", "acc": 0.5}]},
+    ],
+)
+def test_what_lm_eval_never_writes_is_one_line(tmp_path, content):
+    place = tmp_path / "small" / "seed1"
+    place.mkdir(parents=True)
+    (place / "results_1.json").write_text(json.dumps(content))
+    code, _, err = typed(f"table={tmp_path / 'small'}", "metric=t/acc", f"outputs={tmp_path / 'outputs'}")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_results_without_a_date_are_as_old_as_their_files(lm_eval, tmp_path):
+    """Else claims registered after them would count as made before; and a truth value is no score."""
+    place = shutil.copytree(lm_eval, tmp_path / "lm_eval")
+    for path in place.glob("*/*/*/results_*.json"):
+        told = json.loads(path.read_text())
+        del told["date"]
+        told["results"]["sums"]["is_good,none"] = True
+        path.write_text(json.dumps(told))
+        os.utime(path, (1e9, 1e9))
+    found = tool_runs(str(place))
+    assert {run.began for run in found} == {1e9}
+    assert not any("sums/is_good" in run.metrics for run in found)
+
+
+def test_a_seed_among_the_arguments_of_a_model_leaves_that_of_the_path(tmp_path):
+    """That of vLLM is of its sampling."""
+    path = tmp_path / "large" / "seed2" / "results_1.json"
+    words = _lm_eval_words(path, {"config": {"model_args": "pretrained=x,seed=1234"}}, tmp_path)
+    assert (words["seed"], words["pretrained"]) == ("2", "x")
+    words = _lm_eval_words(tmp_path / "large" / "results_1.json", {"config": {"model_args": "seed=7"}}, tmp_path)
+    assert words["seed"] == "7"

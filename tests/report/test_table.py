@@ -467,3 +467,56 @@ def test_a_page_of_a_table_links_to_no_run(tmp_path):
     rows = [f"{arm},{seed},acc,{seed}" for arm in "ab" for seed in (1, 2, 3)]
     _, _, folder = reported_from(table(tmp_path, rows))
     assert 'href="../' not in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_of_the_whole_is_no_item_wherever_it_stands(tmp_path, first):
+    items = [f"{arm},{seed},acc,{30 + seed + item},{item}" for arm in "ab" for seed in (1, 2, 3) for item in (1, 2)]
+    whole = [f"{arm},{seed},acc,999," for arm in "ab" for seed in (1, 2, 3)]
+    code, _, err = typed(
+        f"table={table(tmp_path, [*whole, *items] if first else [*items, *whole], 'arm,seed,metric,value,item')}"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "item is empty" in err or "comes twice" in err
+
+
+def test_a_column_of_corpora_keeps_arms_apart_where_a_row_is_a_run(tmp_path):
+    """As in a long table; named as `arm`, it is a factor like any other."""
+    rows = [
+        f"{norm},{seed},{level + seed / 10},{text}"
+        for norm, level, text in (("pre", 31, "news"), ("post", 32, "wiki"))
+        for seed in (1, 2, 3)
+    ]
+    path = table(tmp_path, rows, "norm,seed,acc,corpus")
+    (tmp_path / "claims.yaml").write_text("metric: acc\narm: norm\nclaims: [{arm: norm=post, expect: greater}]\n")
+    code, out, err = typed(f"table={path}", f"claims={tmp_path / 'claims.yaml'}", f"outputs={tmp_path}")
+    assert (code, err) == (0, "")
+    assert "corpora differ" in out
+    (tmp_path / "claims.yaml").write_text("metric: acc\narm: corpus\nclaims: [{arm: corpus=wiki, expect: greater}]\n")
+    code, out, _ = typed(f"table={path}", f"claims={tmp_path / 'claims.yaml'}", f"outputs={tmp_path}")
+    assert "corpora differ" not in out
+    assert "corpus=wiki" in out
+
+
+def test_a_typed_metric_whose_direction_is_unknown_is_told_so(tmp_path):
+    """And not that the table has none."""
+    rows = [
+        f"{arm},{seed},{name},{value + seed}"
+        for arm in "ab"
+        for seed in (1, 2)
+        for name, value in (("acc", 1), ("loss", 2))
+    ]
+    path = table(tmp_path, rows)
+    code, _, err = typed(f"table={path}", "metric=loss", f"outputs={tmp_path}")
+    assert code == 2
+    assert "better: missing" in err
+    assert typed(f"table={path}", "metric=loss", "better=lower", f"outputs={tmp_path}")[0] == 0
+
+
+def test_a_delimiter_within_quotes_is_none(tmp_path):
+    path = tmp_path / "h.tsv"
+    path.write_text(
+        'arm\tseed\t"val, with, commas, many"\n' + "".join(f"{a}\t{s}\t{s}.5\n" for a in "ab" for s in (1, 2, 3))
+    )
+    (tmp_path / "h.yaml").write_text('metric: "val, with, commas, many"\narm: arm\nbetter: higher\n')
+    assert typed(f"table={path}", f"outputs={tmp_path}")[0] == 0

@@ -98,6 +98,38 @@ def test_while_a_run_has_not_finished_there_is_no_verdict(monkeypatch, state, is
     assert {one.outcome == "provisional" for one in judged.verdicts} == {is_open}
 
 
+def test_a_step_is_asked_of_finished_runs_alone():
+    """One that failed before it counts as failed; the values that it has decide nothing."""
+    crashed = ToolRun(
+        where="run linear 9",
+        words={"schedule": "linear", "seed": "9"},
+        metrics=["val_loss"],
+        points=lambda _: [(1, 3.0)],
+        state="FAILED",
+    )
+    found = results_of_runs("mlruns", runs(crashed), asked(arm=["schedule"], at=4))
+    assert found.unfinished == {("schedule=linear", 9): "failed"}
+    assert scores(found)["schedule=linear"][1] == pytest.approx(loss("linear", 1))
+
+
+def test_a_word_that_is_no_seed_of_a_training_is_one_where_it_is_named():
+    """Such as the seed of an evaluation: three of one model are no three runs."""
+    every = [
+        ToolRun(
+            where=f"{schedule}{seed}",
+            words={"schedule": schedule, "random_seed": str(seed)},
+            metrics=["val_loss"],
+            points=lambda _, schedule=schedule, seed=seed: [(0, loss(schedule, seed))],
+            not_seeds=("random_seed",),
+        )
+        for schedule in LEVEL
+        for seed in NOISE
+    ]
+    with pytest.raises(UserError, match="seed: missing, and no word is called seed"):
+        results_of_runs("results", every, asked())
+    assert len(results_of_runs("results", every, asked(seed="random_seed")).runs["schedule=linear"]) == 3
+
+
 def test_a_run_that_failed_counts_only_where_no_other_finished():
     again = ToolRun("again", {"schedule": "linear", "seed": "1"}, [], lambda _: [], state="FAILED")
     alone = ToolRun("alone", {"schedule": "linear", "seed": "9"}, [], lambda _: [], state="KILLED")
@@ -156,6 +188,9 @@ def test_arms_that_no_word_tells_apart_are_asked_for():
 
 
 PATHS = {
+    "schedule=x,data_seed=0,init_seed=1": {"schedule": "x", "data_seed": "0", "init_seed": "1"},
+    "train_seed=1/cosine": {"train_seed": "1", "folder": "cosine"},
+    "data_seed=3/seed=2": {"seed": "2", "data_seed": "3"},
     "cosine/seed1": {"seed": "1", "folder": "cosine"},
     "cosine-seed_12": {"seed": "12", "folder": "cosine"},
     "schedule=cosine,lr=0.1,seed=3": {"seed": "3", "schedule": "cosine", "lr": "0.1"},

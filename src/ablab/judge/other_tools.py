@@ -9,7 +9,7 @@ import sqlite3
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,7 +69,10 @@ def _is_mlflow(place: str) -> bool:
 
 
 def _mlflow(place: str) -> list[ToolRun]:
-    """Return the runs of a store but parents. Their words are parameters, own tags, `experiment` and `run`."""
+    """Return the runs of a store. Their words are parameters, own tags, `experiment` and `run`.
+
+    A parent without metrics of its own is no run, but the group of its children.
+    """
     for name in VARIABLES:
         os.environ.setdefault(name, "true")
     uri = _mlflow_address(place)
@@ -84,7 +87,8 @@ def _mlflow(place: str) -> list[ToolRun]:
     except Exception as error:
         raise UserError(f"table={place}: MLflow cannot read it ({_first_line(error)})") from None
     parents = {run.data.tags.get("mlflow.parentRunId") for run in found}
-    found = sorted((run for run in found if run.info.run_id not in parents), key=lambda run: run.info.start_time or 0)
+    found = [run for run in found if run.info.run_id not in parents or run.data.metrics]
+    found.sort(key=lambda run: run.info.start_time or 0)
     return [_mlflow_run(client, run, experiments, place) for run in found]
 
 
@@ -201,7 +205,7 @@ def _scalars(events: Any) -> Iterator[tuple[str, Points]]:
         points: list[tuple[int, float]] = []
         for one in sorted(events.Tensors(tag), key=lambda one: one.wall_time):
             # A step that comes again resumes or restarts the run: what was beyond it counts no more.
-            while points and points[-1][0] > one.step:
+            while points and points[-1][0] >= one.step:
                 points.pop()
             points.append((one.step, float(make_ndarray(one.tensor_proto).item())))
         yield tag, points
@@ -221,7 +225,11 @@ RESULTS = "results_*.json"
 
 
 def _is_lm_eval(place: str) -> bool:
-    return Path(place).is_dir() and any("results" in _json(path) for path in Path(place).rglob(RESULTS))
+    return Path(place).is_dir() and any(map(_are_results, Path(place).rglob(RESULTS)))
+
+
+def _are_results(path: Path) -> bool:
+    return isinstance(_json(path).get("results"), dict)
 
 
 def _lm_eval(place: str) -> list[ToolRun]:
@@ -232,9 +240,23 @@ def _lm_eval(place: str) -> list[ToolRun]:
     """
     found: dict[tuple[Path, tuple[tuple[str, str], ...]], list[Path]] = defaultdict(list)
     for path in sorted(Path(place).rglob(RESULTS)):
-        if "results" in (content := _json(path)):
-            found[path.parent, tuple(_lm_eval_words(path, content, Path(place)).items())].append(path)
-    return [_lm_eval_run(folder, dict(words), paths) for (folder, words), paths in found.items()]
+        if _are_results(path):
+            with _as_lm_eval(path):
+                found[path.parent, tuple(_lm_eval_words(path, _json(path), Path(place)).items())].append(path)
+    runs = []
+    for (folder, words), paths in found.items():
+        with _as_lm_eval(folder):
+            runs.append(_lm_eval_run(folder, dict(words), paths))
+    return runs
+
+
+@contextmanager
+def _as_lm_eval(place: Path) -> Iterator[None]:
+    """Raise UserError for what lm-evaluation-harness never writes."""
+    try:
+        yield
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError) as error:
+        raise UserError(f"{place}: cannot be read as results of lm-evaluation-harness ({_first_line(error)})") from None
 
 
 def _lm_eval_words(path: Path, content: Mapping[str, Any], top: Path) -> dict[str, str]:
@@ -247,7 +269,9 @@ def _lm_eval_words(path: Path, content: Mapping[str, Any], top: Path) -> dict[st
     given = config.get("model_args") or {}
     pairs = dict(pair.split("=", 1) for pair in given.split(",") if "=" in pair) if isinstance(given, str) else given
     seeds = {name: str(value) for name, value in config.items() if name.endswith("_seed") and value is not None}
-    return {**seeds, **of_path, **{name: str(value) for name, value in pairs.items()}}
+    given = {name: str(value) for name, value in pairs.items()}
+    # The seed of a path is that of a training, and those of the arguments may be of sampling, as vLLM has one.
+    return {**seeds, **given, **of_path} if "seed" in of_path else {**seeds, **of_path, **given}
 
 
 def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) -> ToolRun:
@@ -264,7 +288,8 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
             higher = content.get("higher_is_better", {}).get(task) or {}
             for key, value in own.items():
                 metric, _, by = key.partition(",")
-                if not by or metric.endswith("_stderr") or not isinstance(value, int | float):
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                if not by or metric.endswith("_stderr") or not is_number:
                     continue
                 name = f"{task}/{metric}" if by == "none" else f"{task}/{metric},{by}"
                 if name in values:
@@ -284,7 +309,7 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
         beside = path.with_name(f"samples_{task}_{path.stem.removeprefix('results_')}.jsonl")
         return dict(_samples(beside, metric, by)) if beside.exists() else {}
 
-    began = [date for date in dates if isinstance(date, int | float)]
+    began = [date for date in dates if isinstance(date, int | float)] or [path.stat().st_mtime for path in paths]
     return ToolRun(
         where=str(folder),
         words=words,
@@ -295,6 +320,7 @@ def _lm_eval_run(folder: Path, words: Mapping[str, str], paths: Sequence[Path]) 
         began=min(began, default=None),
         corpora=corpora,
         shots=shots,
+        not_seeds=frozenset(word for word in words if word.endswith("_seed") and word in (content.get("config") or {})),
     )
 
 

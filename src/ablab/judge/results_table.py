@@ -11,7 +11,7 @@ import numpy as np
 
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
-from ablab.judge.table_rows import Sheet, is_missing
+from ablab.judge.table_rows import CORPUS, Sheet, is_missing
 from ablab.study.design import SAME
 from ablab.tasks.score import LARGEST_SCORE
 
@@ -19,7 +19,7 @@ COLUMNS = ("arm", "seed", "metric", "value")
 SCORE = frozenset(("metric", "value"))
 """Those that a table has where each row is a score, and not a run."""
 
-ITEM, CORPUS = "item", "corpus"
+ITEM = "item"
 """Optional columns: the sentence or other test item of which the row is the value; what the arm was trained on."""
 
 ALLOWED = (*COLUMNS, ITEM, CORPUS)
@@ -120,7 +120,8 @@ def seed_in(text: str, where: str) -> int:
 def _take(scores: RunScores, row: Mapping[str, str], where: str) -> None:
     """Add a row to the scores of its run."""
     text, metric, item = row["value"].strip(), row["metric"].strip(), row.get(ITEM, "").strip()
-    if ITEM in row and not item and text != DIVERGED and any(scores.values[metric]):
+    items = scores.values[metric]
+    if ITEM in row and text != DIVERGED and (any(items) if not item else "" in items):
         raise UserError(f"{where}: item is empty; allowed: the name or number of a test item")
     if item in scores.values[metric]:
         raise UserError(f"{where}: the {metric} of this run{f' on item {item}' if item else ''} comes twice")

@@ -9,12 +9,12 @@ from ablab.errors import UserError, choices
 from ablab.judge.metrics import Measure
 from ablab.judge.other_tools import path_of, tool_runs
 from ablab.judge.registered_claims import Registrations, fixed
-from ablab.judge.results_table import CORPUS, SCORE, Results, results_of
+from ablab.judge.results_table import SCORE, Results, results_of
 from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
-from ablab.judge.table_rows import NO_ROWS, RunColumns, Sheet, read_sheet, sheet_of_frame
+from ablab.judge.table_rows import CORPUS, NO_ROWS, RunColumns, Sheet, read_sheet, sheet_of_frame
 from ablab.judge.tool_runs import arm_words, having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
@@ -44,7 +44,7 @@ def of_table(
         raise UserError(f"better={better}: {file} says what is better; allowed without a file of claims")
     results = results_in(place, experiment if metric is None else experiment.asking_too(metric))
     try:
-        return selected(JudgedTable(place, results, experiment, outputs), file)
+        return selected(JudgedTable(place, results, experiment, outputs), file, metric)
     except UserError as error:
         raise UserError(f"{file or f'{beside}, which is not there yet'}: {error}") from None
 
@@ -151,8 +151,11 @@ def _seed_column(sheet: Sheet, experiment: TableExperiment) -> str:
     return experiment.seed if is_said or len(alike) != 1 else alike[0]
 
 
-def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
-    """Select the runs of results under what is said of them. `file`: that says it, and may be registered."""
+def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -> SelectedArms:
+    """Select the runs of results under what is said of them. `file`: that says it, and may be registered.
+
+    `typed`: a metric that is asked for besides.
+    """
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
@@ -162,7 +165,8 @@ def selected(judged: JudgedTable, file: Path | None) -> SelectedArms:
     baseline = grid_of(arms, arms[0].name, None).find(experiment.baseline or arms[0].name, "baseline")
     grid = grid_of(arms, baseline.name, experiment.within)
     claims = settled(experiment.claims, grid, metric)
-    measures, unsaid = _measures(experiment, results, {metric, *(claim.metric for claim in claims)})
+    asked = {metric, *(claim.metric for claim in claims), *([typed] if typed is not None else [])}
+    measures, unsaid = _measures(experiment, results, asked)
     of_arms = [ArmRuns(arm.name, _runs(path, arm, results, experiment)) for arm in arms]
     unknown = f"{UNVERIFIED}: the scores are those of {path.name}; nothing is known of how its runs were trained"
     registrations = Registrations.of(judged.store) if file is not None else None

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,9 @@ from typing import Any, NamedTuple
 
 from ablab.errors import UserError, choices, is_installed
 from ablab.files import each_once
+
+CORPUS = "corpus"
+"""The column that says what an arm was trained on."""
 
 NO_ROWS = "has no rows; allowed: one for each run, or for each of its scores"
 
@@ -40,7 +45,7 @@ class Sheet(NamedTuple):
         telling = [
             column
             for column in self.columns
-            if column not in scores and not any(_is_broken(row.values.get(column)) for row in self.rows)
+            if column not in (*scores, CORPUS) and not any(_is_broken(row.values.get(column)) for row in self.rows)
         ]
         return [{column: str(row.values.get(column)) for column in telling} for row in self.rows]
 
@@ -81,7 +86,8 @@ class RunColumns:
                 )
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
-                yield Row(where, one)
+                trained = {CORPUS: values[CORPUS]} if CORPUS in values and CORPUS not in self.arm else {}
+                yield Row(where, {**one, **trained})
 
 
 def _level(value: Any, is_count: bool) -> Any:
@@ -91,7 +97,8 @@ def _level(value: Any, is_count: bool) -> Any:
 
 def _is_broken(value: Any) -> bool:
     try:
-        return not float(value).is_integer()
+        number = float(value)
+        return math.isfinite(number) and not number.is_integer()
     except (TypeError, ValueError):
         return False
 
@@ -126,7 +133,7 @@ def _csv(path: Path) -> Sheet:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             file.seek(0)
-            delimiter = max(",;\t", key=header.count)
+            delimiter = max(",;\t", key=re.sub(r'"[^"]*"', "", header).count)
             reader = csv.DictReader(file, strict=True, delimiter=delimiter)
             reader.fieldnames = columns = [column.strip() for column in reader.fieldnames or []]
             rows = [Row(f"{path}:{reader.line_num}", row) for row in reader]
@@ -167,6 +174,8 @@ def _parquet(path: Path) -> Sheet:
             import polars  # type: ignore[import-not-found, unused-ignore]
 
             return sheet_of_frame(polars.read_parquet(path), str(path))
+    except UserError:
+        raise
     except Exception as error:
         raise UserError(f"table={path}: cannot be read as Parquet ({' '.join(str(error).split())})") from None
     raise UserError(f"table={path}: Parquet needs a library: pip install pyarrow, or polars")

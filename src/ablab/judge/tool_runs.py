@@ -34,6 +34,7 @@ class ToolRun:
     and by test item. `lower`: whether lower is better, of the metrics of which the tool knows. `state`: FINISHED, or
     what the tool says instead. `began`: in Unix seconds; None where that is unknown. `corpora`, `shots`: by
     metric, what it was measured on, in words that differ where that differs, and the examples in the prompt; as known.
+    `not_seeds`: words that are no seed of a training unless someone says so, such as those of an evaluation.
     """
 
     where: str
@@ -46,6 +47,7 @@ class ToolRun:
     began: float | None = None
     corpora: Mapping[str, str] = field(default_factory=dict)
     shots: Mapping[str, str] = field(default_factory=dict)
+    not_seeds: Collection[str] = ()
 
     @property
     def has_finished(self) -> bool:
@@ -97,15 +99,16 @@ def results_of_runs(place: str, found: Sequence[ToolRun], asked: TableExperiment
                 f"{run.where}: {arm}, seed {number} is also {other.where}; allowed: one run of each arm and seed, such "
                 "as with where: {<word>: <level>} in the file of claims"
             )
-        points = {metric: _point(run, metric, asked) for metric in metrics if metric in run.metrics}
+        told = [metric for metric in metrics if metric in run.metrics] if run.has_finished else []
+        points = {metric: _point(run, metric, asked) for metric in told}
         own = {metric: value for metric, (_, value) in points.items()}
         if run.has_finished and not own:
             raise UserError(f"{run.where}: has no {' and no '.join(metrics)}; {choices(metrics[0], run.metrics)}")
         counted[arm, number] = run
-        for metric, (step, value) in points.items() if run.has_finished else ():
+        for metric, (step, value) in points.items():
             if not math.isnan(value):
                 steps.setdefault(metric, set()).add(step)
-        scores[arm][number] = _run_scores(run, own if run.has_finished else {})
+        scores[arm][number] = _run_scores(run, own)
     _keep_items_of_all(scores)
     if asked.at == "best":
         notes.append("each run counts with the best of its values; the choice of the best favours what scatters more")
@@ -201,7 +204,8 @@ def _seed_word(place: str, runs: Sequence[ToolRun], asked: str | None) -> str:
         if asked not in names:
             raise UserError(f"seed={asked}: {place}: {choices(asked, names)}")
         return asked
-    likely = [name for name in names if re.split(r"[./]", name)[-1].lower() in SEEDS]
+    others = {word for run in runs for word in run.not_seeds}
+    likely = [name for name in names if name not in others and re.split(r"[./]", name)[-1].lower() in SEEDS]
     if "seed" in likely:
         return "seed"
     if len(likely) != 1:
@@ -294,6 +298,9 @@ def _keep_items_of_all(scores: Mapping[str, Mapping[int, RunScores]]) -> None:
                 values[""] = mean
 
 
+OTHER_SEED = re.compile(r"(?<![^/,])[^/,=]*[_.]seed=[^/,]*", re.IGNORECASE)
+"""A word such as `data_seed=0`, which is one of its own."""
+
 SEED_IN_PATH = re.compile(r"(?<![A-Za-z0-9])seed[-_= ]?([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
 
@@ -307,7 +314,7 @@ def words_of_path(parts: Sequence[str]) -> dict[str, str]:
 
 def _in_path(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
     text = "/".join(parts)
-    if (found := SEED_IN_PATH.search(text)) is not None:
+    if (found := SEED_IN_PATH.search(OTHER_SEED.sub(lambda other: "\0" * len(other[0]), text))) is not None:
         yield "seed", found[1]
         text = text[: found.start()] + text[found.end() :]
     elif len(parts) > 1 and re.fullmatch("[0-9]+", parts[-1]):
