@@ -67,7 +67,7 @@ def _drophead_rates(config: TransformerConfig) -> None:
         for step in (*range(1, last + 1), 2 * last, 100 * last):
             dropped = objective.drophead_rate(step, place)
             at = f"the DropHead rate at step {step}, {place.stack} layer {place.layer}"
-            require(0 <= dropped <= most, f"{at}, is {dropped}, not from 0 to {most}")
+            require(0 <= dropped <= most * (1 + 1e-9), f"{at}, is {dropped}, not from 0 to {most}")  # 0.2 * 3 / 3
             require(dropped == objective.drophead_rate(step, place), f"{at}, changes")
 
 
