@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from ablab.code.load import load
 from ablab.commands.cli import main
 from ablab.config import compose
+from ablab.config.kinds import chosen_part
 from ablab.errors import UserError
 from tests.parts.conftest import DYT
 
@@ -109,3 +111,11 @@ def test_a_draft_is_told_in_one_line_where_it_is_chosen_and_nowhere_else(study, 
     with pytest.raises(UserError, match=why) as error:
         compose(["norm=mine"])
     assert "\n" not in str(error.value)
+
+
+def test_a_script_that_ends_its_process_ends_no_other(study):
+    """One without a guard, as users have them beside their parts."""
+    study(DYT + "import sys\nsys.exit(0)\n", {"norm/dyt": OPTION})
+    config = compose(["norm=dyt"]).config
+    with pytest.raises(UserError, match=r"cannot be imported \(SystemExit: 0\)"):
+        load(chosen_part(config.norm))

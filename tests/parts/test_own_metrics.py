@@ -21,6 +21,10 @@ def fails(sources):
 
 def endless(sources):
     return float("inf")
+
+def of_numpy(sources):
+    import numpy
+    return numpy.float32(1.5)
 """
 OPTION = "_target_: parts.longer\ntitle: longer than the reference\nbetter: lower\n"
 
@@ -89,3 +93,9 @@ def test_of_two_with_one_name_the_first_folders_is_taken(study, tmp_path, monkey
     assert own_metrics()["mine"].better == "lower"
     monkeypatch.setenv("ABLAB_CONFIG_DIR", str(named.parent))
     assert own_metrics()["mine"].better == "higher"
+
+
+def test_a_number_of_numpy_is_one(study, evaluated):
+    """The mean of its single precision is."""
+    study(SOURCE, {"metric/mean": OPTION.replace("longer\n", "of_numpy\n", 1)})
+    assert own_metrics()["mean"].value(*evaluated) == 1.5

@@ -277,6 +277,14 @@ search: {trials: 12, sampler: random, stopping: median, objectives: [valid_error
 """
 
 
+def test_help_of_a_task_of_ones_own_lists_what_it_reads(folder, capsys):
+    assert main(["train", "task=toy", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert "task:" in page
+    assert "rate:" in page
+    assert not any(f"\n{other}" in page for other in ("layerdrop:", "norm:", "optim:", "training:", "data:"))
+
+
 def test_an_arm_of_no_steps_is_tried_out_without_a_time(folder, capsys):
     assert main(["study", "task=idle", "task.steps=0,5", "outputs=idle", "check=true"]) == 0
     works = [line for line in capsys.readouterr().out.splitlines() if line.startswith("works")]
@@ -362,6 +370,33 @@ class StateOfNumPy(Toy):
 class Leaving(Toy):
     def train_on(self, loop):
         raise SystemExit(0)
+
+class ByStep(Toy):
+    def train_on(self, loop):
+        loop.validate(1, {"error": 0.5}, {"steps": {1: 0.5}})
+
+class InPairs(Toy):
+    def train_on(self, loop):
+        loop.validate(1, {"error": 0.5}, [("a", 1)])
+
+class FlatItems(Toy):
+    def test(self, state, seed):
+        return Tested({"error": 1.0, "near": 1.0}, {"error": [1.0, 0.0]})
+
+class OtherItems(Toy):
+    def test(self, state, seed):
+        return Tested({"error": 1.0, "near": 1.0}, {"eror": [[1.0, 1.0]]})
+
+class NoItem(Toy):
+    def test(self, state, seed):
+        return Tested({"error": 1.0, "near": 1.0}, {"error": [[float("nan"), 1.0]]})
+
+class ListedScores(Toy):
+    scores = list(Toy.scores.values())
+
+class ByPlace(Toy):
+    def __init__(self, rate: float = 0.1, /):
+        pass
 """
 
 
@@ -381,6 +416,13 @@ class Leaving(Toy):
         ("OfNumPy", 0, "Results: "),
         ("StateOfNumPy", 2, "task=toy: the state after step 1 is not for JSON (Object of type float32 is not"),
         ("Leaving", 1, "drafts.py, line 55: RuntimeError: sys.exit(0)"),
+        ("ByStep", 2, "task=toy: the state after step 1 is not for JSON (the key 1); allowed: "),
+        ("InPairs", 2, "task=toy: the state after step 1 is not for JSON (tuple); allowed: "),
+        ("FlatItems", 2, "task=toy: item 0 of error is 1.0; allowed: its sums, finite numbers"),
+        ("OtherItems", 2, "task=toy: items of eror, which is no score; allowed: error, near; did you mean error?"),
+        ("NoItem", 2, "task=toy: item 0 of error is [nan, 1.0]; allowed: its sums, finite numbers"),
+        ("ListedScores", 2, "has as scores list; allowed: a mapping of names to ablab.tasks.score.Score"),
+        ("ByPlace", 2, "__init__ takes rate by its place alone; allowed: fields, by their names"),
     ],
 )
 def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code, why):
@@ -395,8 +437,9 @@ def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code
             ["train", "task=toy", "outputs=drafts", *QUIET],
         )
     )
+    listed = subprocess.run([*command, "ls", "outputs=drafts"], capture_output=True, cwd=folder, check=False)
     option.unlink()
-    assert (done.returncode, other.returncode) == (code, 0)
+    assert (done.returncode, other.returncode, listed.returncode) == (code, 0, 0)
     assert why in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

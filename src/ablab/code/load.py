@@ -23,7 +23,7 @@ def load(part: Part) -> Any:
         sys.path.append(str(folder))
     try:
         loaded = getattr(import_module(module), name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script without a guard may end the process
         reason = " ".join(str(error).split())
         raise UserError(f"{part.target}: cannot be imported ({type(error).__name__}: {reason})") from error
     if not part.is_own:

@@ -16,7 +16,7 @@ MISSING: Any = object()
 READABLE = ("typing", "pydantic", "annotated_types", "ablab.fields")
 """Modules whose names an annotation may use. They are imported: none of them is heavy, and none is a user's."""
 
-BUILTINS = ("int", "float", "bool", "str", "list", "tuple", "dict", "None")
+BUILTINS = ("int", "float", "bool", "str", "list", "dict", "None")
 
 
 READ = ("needs", "needs_files", "needs_files_only")
@@ -135,6 +135,9 @@ def _parameters(function: ast.FunctionDef, owner: Module, skip: int) -> dict[str
     taken = function.args
     if taken.vararg or taken.kwarg:
         raise SignatureError(f"{function.name} takes *args or **kwargs, which name no field")
+    if len(taken.posonlyargs) > skip:
+        name = taken.posonlyargs[-1].arg
+        raise SignatureError(f"{function.name} takes {name} by its place alone; allowed: fields, by their names")
     plain = [*taken.posonlyargs, *taken.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(taken.defaults)) + list(taken.defaults)
     pairs = [*zip(plain, defaults, strict=True), *zip(taken.kwonlyargs, taken.kw_defaults, strict=True)]

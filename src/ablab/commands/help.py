@@ -12,7 +12,7 @@ from ablab.code.folders import PRIMARY, shipped_conf
 from ablab.config.groups import TARGET, default_choices, groups, implied_choices, option_files, option_values
 from ablab.config.keys import fields_of
 from ablab.config.kinds import defaults_of
-from ablab.config.schema import SCHEMAS, has, schema_of
+from ablab.config.schema import has, schema_of
 from ablab.fields import as_typed
 from ablab.tasks.verbs import VERBS, ListedGroup, Options, options_of
 from ablab.text import is_script
@@ -191,7 +191,7 @@ def typed_choices(words: Sequence[str]) -> dict[str, str]:
 def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     """Return a line per field; where options set fields of other groups, as corpora do of training, the final value."""
     task = option_values("task", chosen["task"]).get("kind")
-    schema = schema_of(task) if task in SCHEMAS else None
+    schema = schema_of(task)
     sections: dict[str, dict[str, str]] = {TOP: {}}
     files = [(TOP, shipped_conf() / f"{PRIMARY}.yaml")]
     files += [(group, path) for group, option in chosen.items() for path in option_files(group, option)]
@@ -199,11 +199,13 @@ def listed_fields(chosen: Mapping[str, str]) -> list[str]:
     for group, path in files:
         for section, key, line in _lines(group, path):
             own = read.get(section)
-            if schema is not None and section != TOP and not has(schema, f"{section}.{key}"):
+            if key != TARGET and not has(schema, key if section == TOP else f"{section}.{key}"):
                 continue
             if own is None or key in own or key == TARGET:
                 sections.setdefault(section, {})[key] = line
     for group, option in chosen.items():
+        if group not in schema.model_fields:
+            continue
         kind = option_values(group, option).get("kind")
         for field, default in () if kind is None else defaults_of(group, kind).items():
             sections.setdefault(group, {}).setdefault(field, f"{field}: {as_typed(default)}  # the part's own default")

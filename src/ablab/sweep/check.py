@@ -131,5 +131,7 @@ def _try(words: tuple[str, ...]) -> Tried:
         return planned.task.dry_run(planned)
     except (UserError, DivergedError) as error:
         return {"error": " ".join(str(error).split())}
+    except SystemExit as left:
+        return {"error": f"sys.exit({left.code!r})"}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}

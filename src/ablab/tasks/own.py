@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -17,7 +17,7 @@ from ablab.code.code import code
 from ablab.code.machine import provenance
 from ablab.config.kinds import outside_parts
 from ablab.config.schema import Config
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.fields import Role
 from ablab.files import read_json, sealed, sha256, write_json
 from ablab.store.metrics import MetricsFile
@@ -94,6 +94,7 @@ class Loop:
         self.validations.append({"step": float(step), **scores})
         kept = {"step": self.step, "state": state, "validations": self.validations, "seconds": self.seconds}
         try:
+            check_kept(state)
             write_json(self._path, {**kept, "total": self.total})
         except (TypeError, ValueError) as error:
             raise UserError(
@@ -126,6 +127,17 @@ class Loop:
             raise EndedEarly(reason)
 
 
+def check_kept(state: Any) -> None:
+    """Raise TypeError for a state that JSON would give back as another: a run that goes on must have what it told."""
+    if isinstance(state, tuple):
+        raise TypeError("tuple")
+    if isinstance(state, dict) and (others := [key for key in state if not isinstance(key, str)]):
+        raise TypeError(f"the key {others[0]!r}")
+    for each in state.values() if isinstance(state, dict) else state if isinstance(state, list) else ():
+        if isinstance(each, dict | list | tuple):
+            check_kept(each)
+
+
 class TriedLoop(Loop):
     """Training in a dry run: it begins anew, keeps nothing, and is ended after a few steps.
 
@@ -150,8 +162,8 @@ class TriedLoop(Loop):
 
     def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
         check_scores(self._planned.task, step, scores)
-        if self.total is None and step > 0:
-            self.total, self.seconds_per_step = total, self.seconds / step
+        if self.total is None:
+            self.total, self.seconds_per_step = total, self.seconds / step if step > 0 else None
             raise EndedEarly
 
 
@@ -288,6 +300,19 @@ class OwnTask(Task, ABC):
     def _unvalidated(self) -> UserError:
         return UserError(f"task={self.name}: training ended without a validation; allowed: at least one, at the end")
 
+    def _check_items(self, found: Tested) -> None:
+        """Raise UserError for items that are no sums of a score."""
+        declared = {score.key for score in self.scores.values()}
+        for key, rows in found.items.items():
+            if key not in declared:
+                raise UserError(f"task={self.name}: items of {key}, which is no score; {choices(key, declared)}")
+            for number, row in enumerate(rows):
+                sums = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [None]
+                if not all(isinstance(one, Real) and math.isfinite(one) for one in sums):
+                    raise UserError(
+                        f"task={self.name}: item {number} of {key} is {row!r}; allowed: its sums, finite numbers"
+                    )
+
     def dry_run(self, planned: Any) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             loop = TriedLoop(planned, Path(folder))
@@ -305,6 +330,7 @@ class OwnTask(Task, ABC):
         if not isinstance(found, Tested):
             raise UserError(f"task={self.name}: its test returned a {type(found).__name__}; allowed: a Tested")
         self.check_told("test", found.scores)
+        self._check_items(found)
         if lost := [key for key, value in found.scores.items() if not math.isfinite(value)]:
             raise UserError(f"task={self.name}: the test score {lost[0]} is not a number; allowed: finite ones")
         made = code("evaluation", planned.recipe)

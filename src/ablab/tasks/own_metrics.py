@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from math import isfinite
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,7 +51,7 @@ class OwnMetric(BaseModel):
             found = metric(**{name: texts[name] for name in self.part.signature.parameters})
         except Exception as error:
             raise UserError(f"{self.target}: {failure_of(error, [self.part])} for {folder.run_id}") from error
-        if not isinstance(found, int | float) or not isfinite(found):
+        if not isinstance(found, Real) or not isfinite(found):
             raise UserError(f"{self.target}: gave {found!r} for {folder.run_id}; allowed: a finite number")
         return float(found)
 

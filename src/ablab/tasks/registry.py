@@ -72,7 +72,10 @@ def fault_of(found: Any) -> str | None:
         return f"lacks {', '.join(lacking)}; allowed: a task that has them"
     if found.has_own_scores:
         return None
-    converged = [score.converged for score in found.scores.values() if score.converged is not None]
+    scores = found.scores
+    if not isinstance(scores, Mapping) or not all(isinstance(score, Score) for score in scores.values()):
+        return f"has as scores {type(scores).__name__}; allowed: a mapping of names to ablab.tasks.score.Score"
+    converged = [score.converged for score in scores.values() if score.converged is not None]
     for name in (found.primary, found.loss, *found.listed, *found.beside, *converged):
         if name not in found.scores:
             return f"names the score {name}, which its scores lack; {choices(name, found.scores)}"
