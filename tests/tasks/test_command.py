@@ -93,7 +93,6 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("question:", "timeout: -1\nquestion:"), "timeout=-1: allowed: greater than 0"),
         (("question:", "check: {epochs: 1}\nquestion:"), "check.epochs: no such value; allowed: schedule"),
         (("[linear, cosine]", "cosine"), "factors.schedule=cosine: allowed: a list"),
-        (("question:", "common: [schedule=odd]\nquestion:"), "common: task.values.schedule=odd: each arm sets"),
     ],
 )
 def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, edit, why):

@@ -87,7 +87,10 @@ def _verb(verb: str = "", *rest: str) -> int:
         # A full disk, a missing permission, or a file in place of a folder is no fault of the program.
         if error.filename is None and error.errno not in OF_THE_DISK:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # as above
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # as above
         place = error.filename or "the disk, or what the output goes to"
         print(f"error: {place}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return FAILED

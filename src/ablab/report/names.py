@@ -53,7 +53,8 @@ def labels_of(document: Document, given: Mapping[str, str]) -> dict[str, str]:
     among = [level for row in rows for level in re.findall(LEVEL, row)]
     effects = dict.fromkeys(level for line in document.effects for level in re.findall(LEVEL, line.what))
     found = {name: label_of(name, given) for row in rows for name in (row, *names_of(row))}
-    found |= {level: of_levels([level], given, among) for level in effects if level not in found}
+    alone = [name for name in found if levels_in(name) == [name]]
+    found |= {level: of_levels([level], given, among) for level in (*alone, *effects)}
     meant = {(said, frozenset(re.findall(LEVEL, name)) or name) for name, said in found.items()}
     times = Counter(said for said, _ in meant)
     return {name: said for name, said in found.items() if said != name and times[said] == 1}

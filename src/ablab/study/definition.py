@@ -34,7 +34,6 @@ from ablab.study.study_file import StudyFile, check_own
 from ablab.study.tuning import TUNED, Tuned, trial_arms, tuned_of
 from ablab.study.typed import (
     MOST_VALUES,
-    check_common,
     check_of_runs,
     line_beside,
     looks_of,
@@ -100,7 +99,6 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
     with about(path):
         arms, baseline = arms_of(experiment)
         check_of_runs((*experiment.common, *(word for arm in arms for word in arm.words)))
-        check_common(experiment.common, arms)
     line = line_beside(name, overrides, {word.partition("=")[0] for arm in arms for word in arm.words})
     looks, seeds = looks_of(name, experiment, overrides), seeds_of(overrides, planned_seeds(experiment))
     common = (*experiment.common, *line)

@@ -8,7 +8,6 @@ from ablab.config.keys import key_of
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError
 from ablab.statistics.looks import Looks
-from ablab.study.design import Arm
 from ablab.study.experiment import Added, Experiment, names
 
 if TYPE_CHECKING:
@@ -101,14 +100,6 @@ def line_beside(name: str, overrides: Sequence["Override"], varied: Collection[s
             raise UserError(f"{override.input_line}: {key} varies in experiment={name}; allowed: other keys")
         line.append(str(override.input_line))
     return line
-
-
-def check_common(common: Sequence[str], arms: Sequence[Arm]) -> None:
-    """Raise UserError for a word of all runs whose key each arm sets anew: nothing would read it."""
-    varied = set.intersection(*({key_of(word) for word in arm.words} for arm in arms))
-    for word in common:
-        if key_of(word) in varied:
-            raise UserError(f"common: {word}: each arm sets {key_of(word)}; allowed: other keys")
 
 
 def seeds_of(overrides: Sequence["Override"], usual: Sequence[int]) -> list[int]:
