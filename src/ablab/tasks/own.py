@@ -150,6 +150,7 @@ class TriedLoop(Loop):
         self.step, self.state, self.validations, self.total = 0, None, [], None
         self._before, self._began = 0.0, time.perf_counter()
         self.seconds_per_step: float | None = None
+        self.has_validated = False
 
     def steps(self, total: int) -> Iterator[int]:
         self.total, times = total, [time.perf_counter()]
@@ -162,8 +163,9 @@ class TriedLoop(Loop):
 
     def validate(self, step: int, scores: Mapping[str, float], state: Any, total: int | None = None) -> None:
         check_scores(self._planned.task, step, scores)
-        if self.total is None:
-            self.total, self.seconds_per_step = total, self.seconds / step if step > 0 else None
+        self.has_validated = True
+        if self.total is None and step > 0:
+            self.total, self.seconds_per_step = total, self.seconds / step
             raise EndedEarly
 
 
@@ -319,8 +321,10 @@ class OwnTask(Task, ABC):
             try:
                 self.train_on(loop)
             except EndedEarly:
-                return {"parameters": None, "seconds_per_step": loop.seconds_per_step, "total_steps": loop.total}
-        raise self._unvalidated()
+                loop.has_validated = True
+        if not loop.has_validated:
+            raise self._unvalidated()
+        return {"parameters": None, "seconds_per_step": loop.seconds_per_step, "total_steps": loop.total}
 
     def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
         callbacks.beating.tell(stage="evaluating")
