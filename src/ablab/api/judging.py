@@ -124,20 +124,27 @@ def judge_frame(
         if others := [*said, *["margin"] * bool(margin)]:
             raise UserError(f"judge: {others[0]}: not beside claims={claims}; allowed: in that file")
         return _judged(of_frame(frame, read_claims(Path(claims)), Path(outputs), Path(claims)))
+    return _judged(_selected(frame, said, claims, margin, Path(outputs)))
+
+
+def _selected(
+    frame: Any, said: Mapping[str, Any], claims: Sequence[Mapping[str, Any]] | None, margin: float, outputs: Path
+) -> SelectedArms:
+    """Select the runs of a frame under claims that were made as arguments; None: every arm is better."""
     if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
         raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
     if claims is not None and margin:
         raise UserError("judge: margin: not beside claims; allowed: in each of them")
     try:
         asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in claims or ()]})
-        selection = of_frame(frame, asked, Path(outputs))
-        if claims is None:
-            expect = "greater" if selection.measure.higher_is_better else "less"
-            every = [{"arm": "each", "expect": expect, "margin": margin}]
-            selection = of_frame(frame, TableExperiment.model_validate({**said, "claims": every}), Path(outputs))
+        selection = of_frame(frame, asked, outputs)
+        if claims is not None:
+            return selection
+        expect = "greater" if selection.measure.higher_is_better else "less"
+        every = [{"arm": "each", "expect": expect, "margin": margin}]
+        return of_frame(frame, TableExperiment.model_validate({**said, "claims": every}), outputs)
     except ValidationError as refused:
         raise UserError(f"judge: {first_error(refused, said)}") from None
-    return _judged(selection)
 
 
 def _judged(selection: SelectedArms) -> JudgedFrame:
