@@ -50,27 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verb(verb: str = "", *rest: str) -> int:
-    """Run one verb whose folders of configuration are known."""
+    """Run one verb whose folders of configuration are known, and say in one line why it could not end."""
     try:
         if verb == "help" and rest:
             verb, rest = rest[0], HELP[:1]
-        if verb in ("", *HELP, "help"):
-            from ablab.commands.help import overview
-
-            print(overview(), flush=True)  # noqa: T201
-            return DONE
-        if VERSION in (verb, *rest):
-            print(version(), flush=True)  # noqa: T201
-            return DONE
-        if verb not in VERBS:
-            meant = f"allowed: {', '.join(sorted(VERBS))}; did you mean {ELSEWHERE.get(verb)}?"
-            raise UserError(f"ablab {verb}: no such verb; {meant if verb in ELSEWHERE else choices(verb, VERBS)}")
-        if any(word in HELP for word in rest):
-            from ablab.commands.help import page
-
-            print(page(verb, rest), flush=True)  # noqa: T201
-            return DONE
-        code = command_of(verb)(rest)
+        code = _done(verb, rest)
         sys.stdout.flush()  # here its errors have words
         return code
     except UserError as error:
@@ -107,6 +91,27 @@ def _verb(verb: str = "", *rest: str) -> int:
         way = LESS_MEMORY.get(verb, LESS_WORK)
         print(f"error: {one_line(str(error)) or 'the memory is exhausted'}; allowed: {way}", file=sys.stderr)  # noqa: T201
         return FAILED
+
+
+def _done(verb: str, rest: Sequence[str]) -> int:
+    """Do what a verb and its words ask for, be it help or the version, and return the exit code."""
+    if verb in ("", *HELP, "help"):
+        from ablab.commands.help import overview
+
+        print(overview())  # noqa: T201
+        return DONE
+    if VERSION in (verb, *rest):
+        print(version())  # noqa: T201
+        return DONE
+    if verb not in VERBS:
+        meant = f"allowed: {', '.join(sorted(VERBS))}; did you mean {ELSEWHERE.get(verb)}?"
+        raise UserError(f"ablab {verb}: no such verb; {meant if verb in ELSEWHERE else choices(verb, VERBS)}")
+    if any(word in HELP for word in rest):
+        from ablab.commands.help import page
+
+        print(page(verb, rest))  # noqa: T201
+        return DONE
+    return command_of(verb)(rest)
 
 
 OF_TRAINING = "a smaller optim.batch_tokens, or the same with trainer.micro_batches=2, 4, ..."
