@@ -17,7 +17,9 @@ SD = 0.64
 LENGTH = 11
 """Words of a sentence."""
 
-DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.float64]]] = {
+Draw = Callable[[np.random.Generator, tuple[int, ...]], npt.NDArray[np.float64]]
+
+DISTRIBUTIONS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
     # Three degrees of freedom, scaled to variance 1: the kurtosis is infinite.
     "heavy tails (t3)": lambda rng, shape: rng.standard_t(3, size=shape) / 3**0.5,

@@ -10,7 +10,7 @@ from ablab.statistics.paired import paired_difference
 from ablab.statistics.resampling import Swaps
 from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.jobs import NULL, RESAMPLES, SEEDS, Job
-from benchmarks.calibration.noise import DISTRIBUTIONS, Noise, simulated
+from benchmarks.calibration.noise import DISTRIBUTIONS, Draw, Noise, simulated
 
 
 def over_seeds() -> Iterator[Job]:
@@ -18,8 +18,8 @@ def over_seeds() -> Iterator[Job]:
     for name, draw in DISTRIBUTIONS.items():
         for n in (2, *SEEDS):
 
-            def once(rng: np.random.Generator, n: int = n, draw: object = draw) -> dict[str, bool]:
-                arm, baseline = draw(rng, (2, n))  # type: ignore[operator]
+            def once(rng: np.random.Generator, n: int = n, draw: Draw = draw) -> dict[str, bool]:
+                arm, baseline = draw(rng, (2, n))
                 return {"paired t": paired_difference(arm, baseline).p <= 0.05}
 
             promised = {"paired t": NULL} if name == "normal" else {}
