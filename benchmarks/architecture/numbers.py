@@ -18,7 +18,7 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 376,
-    "lines": 63_842,
+    "lines": 63_850,
     "entries at the top": 24,
     "arrows between rooms": 216,
     "floors": 11,

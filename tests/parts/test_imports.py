@@ -178,3 +178,21 @@ def test_a_helper_of_another_study_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=f"Python imports {helper} from .*elsewhere.*; allowed: a name that no other"):
         load(part)
     sys.modules.pop("parts_with", None)
+
+
+def test_an_edit_between_the_digest_and_the_import_is_refused(study):
+    name = study("class Mine:\n    x = 1\n", {})
+    part = find_part(f"{name}.Mine")
+    digest = part.code
+    Path(f"{name}.py").write_text("class Mine:\n    x = 2\n")
+    with pytest.raises(UserError, match=rf"{name}.py was edited after it was read; type the line again"):
+        load(part)
+    assert part.code == digest
+
+
+def test_an_edit_after_the_import_changes_nothing_of_this_process(study):
+    name = study("class Mine:\n    x = 1\n", {})
+    part = find_part(f"{name}.Mine")
+    assert load(part).x == 1
+    Path(f"{name}.py").write_text("class Mine:\n    x = 2\n")
+    assert load(part).x == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ablab.code import folders
+from ablab.code.find import find_part
 from ablab.config import compose
 from ablab.config.kinds import outside_parts
 from ablab.errors import UserError
@@ -81,3 +82,22 @@ def test_the_users_own_option_goes_before_that_of_a_package(install, tmp_path):
     (tmp_path / "study/conf/norm").mkdir(parents=True)
     (tmp_path / "study/conf/norm/mine.yaml").write_text("kind: scalenorm\nlearn_g: false\n")
     assert compose(["norm=mine"]).config.norm.kind == "scalenorm"
+
+
+def test_a_package_without_a_version_hides_no_file(tmp_path, monkeypatch):
+    """As of a folder of PYTHONPATH: no version stands for what the digest does not see."""
+    name = f"package_{next(NUMBER)}"
+    package = tmp_path / "elsewhere" / name
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text("class Mine:\n    def forward(self, x):\n        return x * 2\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    importlib.invalidate_caches()
+    assert find_part(f"{name}.parts.Mine").version is None
+    (package / "other.py").write_text("class Mine:\n    def forward(self, x):\n        return x * open('g').read()\n")
+    with pytest.raises(UserError, match=r"other\.py, line 3: open reads .*g, so that an edit of it would go unseen"):
+        find_part(f"{name}.other.Mine")
+    (package / "star.py").write_text(f"from {name}.other import *\n\nclass Star(Mine):\n    pass\n")
+    with pytest.raises(UserError, match="import \\* hides"):
+        find_part(f"{name}.star.Star")

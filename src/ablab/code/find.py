@@ -145,7 +145,7 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
     except SignatureError as error:
         raise UserError(f"_target_={target}: {error}") from None
     part = Part(target, packages[0], read, version)
-    if isinstance(part.package, Folder):
+    if isinstance(part.package, Folder) or not (part.is_own or part.version):
         try:
             _check_imports(part)
             if part.version is None:
@@ -153,6 +153,11 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
         except SyntaxError as error:
             raise UserError(f"_target_={target}: {error.filename}, line {error.lineno}: {error.msg}") from None
     return part
+
+
+def as_now(part: Part) -> Part:
+    """Return a part as its files are by now, whatever was read of them before."""
+    return _found.__wrapped__(part.target, [part.package.folder])
 
 
 def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str | None]:

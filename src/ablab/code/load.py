@@ -9,18 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ablab.code.find import Part
+from ablab.code.find import Part, as_now
 from ablab.code.modules import Folder
 from ablab.errors import UserError
 
 
 def load(part: Part) -> Any:
-    """Import a part's module and return the part; UserError if it cannot be imported, or comes from another file."""
+    """Import a part's module and return the part; UserError if it cannot be imported, or is not what was planned."""
     name, module = part.target.rpartition(".")[2], part.target.rpartition(".")[0]
     folder = part.package.folder
     # Last: a file of the study must not stand in for a library that is imported later.
     if isinstance(part.package, Folder) and str(folder) not in sys.path:
         sys.path.append(str(folder))
+    is_new = module not in sys.modules
     try:
         loaded = getattr(import_module(module), name)
     except (Exception, SystemExit) as error:  # a script without a guard may end the process
@@ -28,6 +29,8 @@ def load(part: Part) -> Any:
         raise UserError(f"{part.target}: cannot be imported ({type(error).__name__}: {reason})") from error
     if not part.is_own:
         _check_origins(part, {module, *(key.module.partition(".")[0] for key in part.definitions)})
+        if is_new and as_now(part).code != part.code:
+            raise UserError(f"{part.target}: {part.file} was edited after it was read; type the line again")
     return loaded
 
 
