@@ -18,9 +18,9 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 376,
-    "lines": 63_850,
+    "lines": 64_201,
     "entries at the top": 24,
-    "arrows between rooms": 216,
+    "arrows between rooms": 217,
     "floors": 11,
     "files that name a score": 14,
     "modules with one importer": 58,

@@ -194,6 +194,15 @@ def percent(chance: float) -> str:
     return "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
 
 
+SHAPING = dict.fromkeys((0xA0, 0x202F, 0x200C, 0x200D))
+"""Blanks that join words, and marks that join letters or keep them apart, as Persian and some emoji need them."""
+
+
+def is_one_line(text: str) -> bool:
+    """Return whether a table can show a text as it is: no line ends, controls or marks that turn its direction."""
+    return text.translate(SHAPING).isprintable()
+
+
 SCRIPTS = ("train", "study", "report", "prune", "translate")
 """Verbs with a script at the root of a checkout."""
 

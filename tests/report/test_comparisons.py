@@ -248,3 +248,14 @@ def test_no_more_arms_than_can_be_seen_side_by_side(selection):
     picture = the(side_by_side(replace(selection, arms=arms)), "looks_1")
     assert [panel.arm for panel in picture.panels] == [arm.name for arm in arms[:MOST_ARMS]]
     assert picture.left_out == 2
+
+
+def test_the_slice_that_is_shown_first_is_the_first(selection):
+    """A browser has the keys of an object that are whole numbers in their order."""
+    for arm in selection.arms:
+        for run in arm.runs:
+            values = comparable_artefacts(run.folder.artefacts)["looks_1"].slices[0].values
+            rewrite(run, "looks_1", slices=[Slice(label=label, values=values) for label in ("12", "6", "1")])
+    drawn = heat_maps(the(side_by_side(selection), "looks_1"))["looks_1-1"]
+    assert list(drawn["slices"]) == ["12", "6", "1"]
+    assert drawn["first"] == "12"

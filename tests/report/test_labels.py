@@ -290,3 +290,20 @@ def test_a_programs_factors_have_no_names_of_options_here(tmp_path):
 )
 def test_an_arm_with_layerdrop_in_one_stack_is_not_without_it(name, said):
     assert label(name) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "said"),
+    [
+        ("norm=pre ln,lr=0.1", ["norm=pre ln", "lr=0.1"], "norm=pre ln,lr=0.1"),
+        ("norm=pre ln better", ["norm=pre ln", "norm=pre ln better"], "norm=pre ln better"),
+        ("prompt=use norm=pre,b,lr=1", ["prompt=use norm=pre,b", "lr=1"], "prompt=use norm=pre,b,lr=1"),
+    ],
+)
+def test_a_level_with_blanks_is_called_as_it_is(name, labels, said):
+    """It cannot be parted: `norm=pre` in it is no option."""
+    assert label_of(name, {one: one for one in labels}) == said
+
+
+def test_a_level_with_blanks_has_the_label_that_is_said_of_it():
+    assert label_of("norm=pre ln,lr=1", {"norm=pre ln": "first", "lr=1": "lr=1"}) == "first,lr=1"

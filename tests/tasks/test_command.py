@@ -380,3 +380,44 @@ def test_tuning_runs_are_not_given_up(folder, capsys):
     Path("experiments/tuned.yaml").write_text(f"{text}tune: {{key: rate, values: [1, 2], seeds: [9], metric: loss}}\n")
     assert main(["study", "experiment=tuned", "close=hopeless"]) == 2
     assert "close=hopeless: tuned-tuning needs all of its runs; allowed: other values" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "val_loss: {better",
+            "p(yes): {better",
+            r"scores.p\(yes\): allowed: a name of letters, digits and _, not a digit",
+        ),
+        ("val_loss: {better", "été: {better", "scores.été: allowed: a name of letters"),
+        (
+            "inputs:",
+            "environment: {A=B: '1'}\ninputs:",
+            "environment.A=B: allowed: a name of letters, digits, _, . and -",
+        ),
+        ("unit: nats", r'unit: "a\nb"', r"scores.val_loss.unit='a\\nb': allowed: text on one line"),
+    ],
+)
+def test_what_no_table_or_shell_can_name_is_refused_in_its_own_words(before, after, said, folder):
+    text = STUDY.replace("claims: [", "metric: seconds\nclaims: [").replace(
+        "arm: schedule=cosine, expect: less, margin: 0.01", ""
+    )
+    Path("experiments/odd.yaml").write_text(text.replace("claims: [{}]\n", "").replace(before, after))
+    with pytest.raises(UserError, match=said):
+        define(("experiment=odd",))
+
+
+@pytest.mark.parametrize(
+    "level", ["pay ${amount due}", "${", "${1+x}", "${}", "???", "می\u200cخواهم", "👩\u200d🔬", "a\u00a0b"]
+)
+def test_a_level_may_be_any_text_on_one_line(level, folder):
+    Path("experiments/odd.yaml").write_text(
+        STUDY.replace("[linear, cosine]", json.dumps(["linear", level], ensure_ascii=False)).replace(
+            "{arm: schedule=cosine, expect: less, margin: 0.01}", ""
+        )
+    )
+    cell = define(("experiment=odd",)).cells[-1]
+    cell.planned.folder.begin(cell.planned.recipe)
+    assert cell.planned.folder.recipe() == cell.planned.recipe
+    assert cell.planned.recipe["task"]["values"]["schedule"] == level

@@ -39,6 +39,11 @@ def label(name: str, labels: Mapping[str, str] = NONE) -> str:
     `labels`: those that the experiment gives, by level.
     """
 
+    blank = [level for level in labels if "=" in level and re.search(r"\s", level) and level in name]
+    if blank:  # a name of text with blanks cannot be parted into its levels: only what is said of them is known
+        longest = sorted(blank, key=len, reverse=True)
+        return re.sub("|".join(map(re.escape, longest)), lambda found: labels[found[0]], name)
+
     def said(found: re.Match[str]) -> str:
         levels = levels_in(found[0])
         return found[0] if all(parts([one], labels) == ([one], []) for one in levels) else of_levels(levels, labels)

@@ -14,6 +14,7 @@ from ablab.judge.runs import Given
 from ablab.judge.table_rows import CORPUS, Sheet, is_missing
 from ablab.study.design import SAME
 from ablab.tasks.score import LARGEST_SCORE
+from ablab.text import is_one_line
 
 COLUMNS = ("arm", "seed", "metric", "value")
 SCORE = frozenset(("metric", "value"))
@@ -62,7 +63,9 @@ def results_of(sheet: Sheet) -> Results:
             hint = (
                 "; where a row is a run, say which of its scores to judge, as in metric=accuracy" if is_of_runs else ""
             )
-            raise UserError(f"{sheet.name}: column {column}: {choices(column, ALLOWED)}{hint}")
+            if column in ("", "__index_level_0__"):
+                hint = "; pandas writes its index so, unless it is told index=False"
+            raise UserError(f"{sheet.name}: column {column or repr(column)}: {choices(column, ALLOWED)}{hint}")
     for column in COLUMNS:
         if column not in sheet.columns:
             raise UserError(f"{sheet.name}: has no column {column}; it needs {', '.join(COLUMNS)}")
@@ -105,7 +108,7 @@ def results_of_scores(
 
 
 def named(text: str, column: str, where: str) -> str:
-    if not text.strip() or not text.isprintable():
+    if not text.strip() or not is_one_line(text):
         raise UserError(f"{where}: {column}={text!r}: allowed: a name on one line")
     return text.strip()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ablab.errors import UserError
 from ablab.judge.failures import RANK, SHARE
@@ -20,6 +20,7 @@ from ablab.statistics.student import Floats
 from ablab.study.experiment import Declared
 from ablab.tasks.registry import known_scores
 from ablab.tasks.score import COSTS
+from ablab.text import is_one_line
 
 MOST_DIGITS = 9
 """Digits after the decimal point that a report shows at most."""
@@ -37,11 +38,17 @@ WORDS = frozenset(
 """What names of metrics that are better when lower end in, and words that such names contain."""
 
 
+def _one_line(text: str) -> str:
+    if not is_one_line(text):
+        raise ValueError("allowed: text on one line")
+    return text
+
+
 class TableMetric(Declared):
     """What the report has to know of a metric that ablab does not. `digits`: after the decimal point; by its noise."""
 
-    title: str | None = None
-    unit: str = ""
+    title: Annotated[str, AfterValidator(_one_line)] | None = None
+    unit: Annotated[str, AfterValidator(_one_line)] = ""
     digits: Annotated[int, Field(ge=0, le=MOST_DIGITS)] | None = None
     lower_is_better: bool = False
 

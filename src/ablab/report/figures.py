@@ -174,6 +174,7 @@ def _heat_map(picture: Matrices, panel: MatrixOf, *, written: bool) -> dict[str,
     return {
         "data": [heat],
         "slices": dict(zip(picture.slices, panel.slices, strict=True)),
+        "first": picture.slices[0],  # a browser has keys that are whole numbers in the order of these
         "cells": [[_lines(text) for text in texts] for texts in panel.cells[0]] if panel.cells else None,
         "rows": [escaped(f"{picture.y} {name}") for name in panel.rows],
         "columns": [escaped(f"{picture.x.partition(',')[0]} {column}") for column in panel.columns],
@@ -200,7 +201,7 @@ def _labelled(title: str, labels: Sequence[str]) -> dict[str, Any]:
     """
     apart = _apart(labels)
     return {
-        "title": {"text": title, "standoff": 4, "font": {"size": 11}},
+        "title": {"text": escaped(title), "standoff": 4, "font": {"size": 11}},
         "tickvals": list(range(0, len(labels), apart)),
         "ticktext": [escaped(_cut(label)) for label in labels[::apart]],
         "showgrid": False,

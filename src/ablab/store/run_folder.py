@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -146,7 +145,8 @@ class RunFolder:
 
     def begin(self, recipe: dict[str, Any], parts: Mapping[str, Part] = EMPTY) -> None:
         """Create the folder, write the recipe, and copy the sources of its parts that are not ablab's, by group."""
-        from omegaconf import OmegaConf
+        import yaml
+        from omegaconf._utils import get_omega_conf_dumper
 
         self.path.mkdir(parents=True, exist_ok=True)
         for group, part in parts.items():
@@ -155,7 +155,10 @@ class RunFolder:
                     shutil.copyfile(source, temporary)
             origin = {"target": part.target, "code": part.code, "from": str(part.folder)}
             write_json(self.parts / f"{group}.json", origin)
-        write_text(self.path / "recipe.yaml", OmegaConf.to_yaml(OmegaConf.create(recipe)))
+        # As OmegaConf writes it, which would take ${ in a text for an interpolation.
+        dumper = get_omega_conf_dumper()
+        text = yaml.dump(recipe, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=dumper)
+        write_text(self.path / "recipe.yaml", text)
 
     def origin_of(self, group: str) -> str | None:
         """Return the folder from which the run's part of a group came; None if it is ablab's or not known."""
@@ -190,14 +193,13 @@ class RunFolder:
 
     def recipe(self) -> dict[str, Any]:
         """Return the recipe; UserError if it cannot be read or has no seed."""
-        from omegaconf import OmegaConf
-        from omegaconf.errors import OmegaConfBaseException
-        from yaml import YAMLError
+        import yaml
+        from omegaconf._utils import get_yaml_loader
 
         path = self.path / "recipe.yaml"
         try:
-            content = OmegaConf.to_container(OmegaConf.load(StringIO(checked(path.read_text(encoding="utf-8")))))
-        except (OSError, ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
+            content = yaml.load(checked(path.read_text(encoding="utf-8")), Loader=get_yaml_loader())
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
             raise UserError(f"{path}: cannot be read as a recipe ({str(error).splitlines()[0]})") from None
         if not isinstance(content, dict) or "seed" not in content:
             raise UserError(f"{path}: cannot be read as a recipe (it has no seed)")

@@ -8,6 +8,7 @@ from ablab.config.keys import all_fields, text_of
 from ablab.errors import UserError, choices
 from ablab.fields import as_typed
 from ablab.study.experiment import Experiment, Level
+from ablab.text import is_one_line
 
 Chosen = Mapping[str, str]
 """The name of a level for each factor."""
@@ -30,7 +31,7 @@ def arms_of(experiment: Experiment) -> tuple[list[Arm], str]:
     arms, baseline = _arms(experiment)
     check_labels(experiment.labels, arms)
     for arm in arms:
-        if not arm.name.strip() or not arm.name.isprintable():
+        if not arm.name.strip() or not is_one_line(arm.name):
             raise UserError(f"arms: {arm.name!r} cannot be shown in a table; allowed: a name on one line")
         if SAME in arm.name:
             raise UserError(f"arms: {arm.name}: '{SAME}' joins names of one arm in reports; allowed: other names")

@@ -33,6 +33,7 @@ from ablab.tasks.declared import DECLARING, Declaring
 from ablab.tasks.own_metrics import check_metric, own_metrics
 from ablab.tasks.registry import known_tasks, of_arms, task_in_words
 from ablab.tasks.task import Task
+from ablab.text import is_one_line
 
 Level = str | int | float | bool | list[str] | None
 """The value of a key, as YAML writes it."""
@@ -83,7 +84,7 @@ Claimed = Annotated[str, _among(lambda: (*of_arms(), WORTH), costs=True)]
 
 def _check_labels(labels: dict[str, str]) -> dict[str, str]:
     for name, said in labels.items():
-        if not said.strip() or not said.isprintable() or "=" in said or said != said.strip():
+        if not said.strip() or not is_one_line(said) or "=" in said or said != said.strip():
             raise ValueError(f"allowed: a name on one line, without =; {name} has {said!r}")
     if len(set(labels.values())) < len(labels):
         raise ValueError("allowed: labels that differ")

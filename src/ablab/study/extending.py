@@ -149,7 +149,7 @@ def _close(study: Study, reason: str) -> Closing:
         raise UserError(f"{typed}: {at_work}; wait until none is, or stop them")
     if missing:
         closing = Closing(
-            reason=reason.strip(), closed=now(), runs={run: state.value for run, state in missing.items()}
+            reason=" ".join(reason.split()), closed=now(), runs={run: state.value for run, state in missing.items()}
         )
         content = [entry.model_dump() for entry in (*before, closing)]
         Register(study.outputs).write(path, content, "closed", study=study.folder.name)

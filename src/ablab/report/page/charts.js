@@ -115,7 +115,7 @@ function themed(layout) {
 
 function slice_of(chart) {
   const wanted = chosen[chart.section];
-  return (wanted in chart.slices ? chart.slices[wanted] : Object.values(chart.slices)[0]) || [];
+  return chart.slices[wanted in chart.slices ? wanted : chart.first] || [];
 }
 
 function filled(chart) {

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ablab.errors import UserError, choices
 from ablab.fields import as_typed
-from ablab.tasks.command.words import OF_A_RUN, Value, named_in
+from ablab.tasks.command.words import ALL_NAMES, OF_A_RUN, Value, named_in
 
 
 class CommandBlock(BaseModel):
@@ -27,6 +27,12 @@ class CommandBlock(BaseModel):
 
 def in_words(block: CommandBlock, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the other keys of the file with the block as words of `common`, and each of its names as a key of runs."""
+    for name in block.scores:
+        if not name.isidentifier() or not name.isascii():
+            raise UserError(f"scores.{name}: allowed: a name of {ALL_NAMES}")
+    for name in block.environment:
+        if re.fullmatch(r"[\w.-]+", name, re.ASCII) is None:
+            raise UserError(f"environment.{name}: allowed: a name of letters, digits, _, . and -")
     names = [name for name in named_in([*block.command, *block.environment.values()]) if name not in OF_A_RUN]
     found = dict(values)
     said = {key: getattr(block, key) for key in CommandBlock.model_fields if key in block.model_fields_set}

@@ -1,6 +1,7 @@
 """The task `command`: to train is to run a command once, with its words filled in for an arm and a seed."""
 
 import math
+import os
 import resource
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -27,18 +28,20 @@ from ablab.tasks.command.result import (
     check_declared,
     read_result,
 )
-from ablab.tasks.command.words import OF_A_RUN, Value, check_words, filled
+from ablab.tasks.command.words import ALL_NAMES, OF_A_RUN, Value, check_words, filled
 from ablab.tasks.own import Loop, OwnTask, RunCallbacks, Tested
 from ablab.tasks.score import Place, Score, Scores
 from ablab.tasks.task import FAILURES
+from ablab.text import is_one_line
 
 FOLDER = "work"
 """The folder of a run that belongs to its command, in the run's own."""
 
 OF_A_SCORE = ("better", "unit", "digits", "title", "low", "high")
 BETTER = ("higher", "lower")
-ALL_NAMES = "letters, digits and _, not a digit first"
 
+
+THREADS = "OMP_NUM_THREADS"
 
 LISTED = "a column of every list of runs"
 
@@ -269,7 +272,8 @@ class Command(OwnTask):
         places = {"folder": folder, "result": result, "progress": folder / "progress.jsonl"}
         known = {**values, "seed": seed, **{name: str(path.resolve()) for name, path in places.items()}}
         own = dict(zip(self.environment, filled(self.environment.values(), known), strict=True))
-        limits = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        is_said = threads is None or THREADS in os.environ  # a program's user knows better
+        limits = {} if is_said else {THREADS: str(threads)}
         execute(
             filled(self.command, known),
             {**limits, **own, "ABLAB_ATTEMPT": str(attempt)},
@@ -293,6 +297,9 @@ def _score(name: str, about: Mapping[str, Any]) -> Score:
     if not isinstance(digits, int) or not 0 <= digits <= 12:
         raise UserError(f"{where}.digits={digits}: allowed: 0 to 12")
     title, unit = str(about.get("title", name)), str(about.get("unit", ""))
+    for key, text in (("title", title), ("unit", unit)):
+        if not is_one_line(text):
+            raise UserError(f"{where}.{key}={text!r}: allowed: text on one line")
     return Score(title, unit, digits, about["better"] == "higher", "validation", name, of_sums=_mean)
 
 

@@ -12,6 +12,8 @@ PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 OF_A_RUN = ("seed", "folder", "result", "progress")
 """What every run fills in: its seed, its folder, and the files for its scores and for its curve."""
 
+ALL_NAMES = "letters, digits and _, not a digit first"
+
 Value = str | int | float | bool | None
 
 
