@@ -6,7 +6,7 @@ import pytest
 
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
-from ablab.report.checklist import FILL, checklist, facts
+from ablab.report.checklist import FILL, UNKNOWN, checklist, facts
 from ablab.report.sentences import trained_on
 from ablab.store.records import SharedSentences
 from ablab.tasks.task import Nouns
@@ -116,3 +116,9 @@ def test_of_a_program_nothing_is_said_that_its_records_do_not_hold(document):
     assert "tokens" not in said["Compute"]
     assert said["Software"].startswith("ablab ran beside")
     assert said["Software"].endswith(f"torch 2. {FILL} what the program itself used.")
+
+
+def test_of_a_table_nothing_is_known_of_how_weights_were_chosen(document):
+    said = dict(facts(document.model_copy(update={"setup": None})))
+    for topic in ("Parameters", "Data", "Selection", "Search"):
+        assert said[topic] == UNKNOWN

@@ -10,7 +10,7 @@ import pytest
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
-from ablab.judge.registered_claims import _others
+from ablab.judge.registered_claims import _others, place_from
 from tests.report.conftest import typed
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -361,3 +361,33 @@ def test_a_claim_that_names_no_baseline_of_its_level_is_judged(place, capsys):
     ]
     write(place, rows)
     assert len(reported()[0]["claims"]) == 2
+
+
+def test_a_name_with_a_colon_is_a_path_and_so_is_an_address(place, tmp_path):
+    """Another table of that name in another folder is another table."""
+    store = place / "outputs"
+    for name in ("t:1.csv", "./t:1.csv"):
+        assert place_from(name, store) == "../t:1.csv"
+    (place / "other").mkdir()
+    here = place_from("sqlite:///mlflow.db", store)
+    assert here == place_from("mlflow.db", store) == "../mlflow.db"
+    os.chdir(place / "other")
+    assert place_from("sqlite:///mlflow.db", store) == "../other/mlflow.db"
+
+
+def test_a_table_with_a_colon_in_its_name_is_not_that_of_another_folder(place, capsys):
+    registered(capsys, "claims.yaml", "table=t:1.csv")
+    for folder, is_it in ((place, True), (place / "other", False)):
+        folder.mkdir(exist_ok=True)
+        write(folder, name="t:1.csv")
+        os.chdir(folder)
+        found = ablab.judge("t:1.csv", claims=str(place / "claims.yaml"), outputs=str(place / "outputs"))
+        assert [one.exploratory is None for one in found.verdicts] == [is_it], folder
+
+
+def test_the_stamp_of_registered_claims_is_in_each_csv(place, capsys):
+    registered(capsys, "claims.yaml", "table=results.csv")
+    write(place)
+    data, _, folder = reported()
+    last = (place / folder / "arms.csv").read_text().splitlines()[1].rpartition(",")[2]
+    assert last == f"origin not verified; {data['stamp']}"

@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -399,7 +400,7 @@ def test_the_line_says_what_is_better_in_a_table_without_a_file(tmp_path):
     ("words", "about", "said"),
     [
         (["better=up"], None, "better=up: allowed: 'higher' or 'lower'"),
-        (["better=lower"], None, "better=lower: allowed with metric=, the metric that it is of"),
+        (["better=lower"], None, "say which of its scores to judge, as in metric=accuracy"),
         (
             ["better=lower", "metric=Acc"],
             "better: lower\nmetric: Acc",
@@ -433,7 +434,7 @@ def test_an_interval_reads_on_the_side_of_0_on_which_its_verdict_lies(tmp_path, 
 @pytest.mark.parametrize(
     ("columns", "rows", "said"),
     [
-        ("Norm,S,Acc", WIDE, "results.csv: has no column seed; allowed: Acc, Norm, S; seed: in the YAML file names"),
+        ("Norm,S,Acc", WIDE, "results.csv: has no column seed; allowed: Acc, Norm, S; seed, in a file of claims"),
         ("Norm,seed,Acd", WIDE, "results.csv: has no column Acc; allowed: Acd, Norm, seed; did you mean Acd?"),
         ("Norm,seed,Seed,Acd", [], "results.csv: has no column Acc"),
         ("Norm,seed,Acc", [], "results.csv: has no rows; allowed: one for each run"),
@@ -520,3 +521,45 @@ def test_a_delimiter_within_quotes_is_none(tmp_path):
     )
     (tmp_path / "h.yaml").write_text('metric: "val, with, commas, many"\narm: arm\nbetter: higher\n')
     assert typed(f"table={path}", f"outputs={tmp_path}")[0] == 0
+
+
+def test_tables_of_one_name_have_reports_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{arm},{seed},acc,{seed}.5" for arm in "ab" for seed in (1, 2, 3)]
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        table(tmp_path / folder, rows)
+        assert typed(f"table={folder}/results.csv")[0] == 0
+    table(tmp_path, rows)
+    Path("results.tsv").write_text(Path("results.csv").read_text().replace(",", "\t"))
+    for name in ("results.csv", "results.tsv"):
+        assert typed(f"table={name}")[0] == 0
+    found = {path.name for path in (tmp_path / "outputs/reports").iterdir()}
+    assert found == {"table-one-results", "table-two-results", "table-results", "table-results-tsv"}
+
+
+def test_the_direction_of_the_only_metric_needs_no_name(tmp_path):
+    rows = [f"{arm},{seed},{{}},{seed}.5" for arm in "ab" for seed in (1, 2, 3)]
+    path = table(tmp_path, [row.format("loss") for row in rows])
+    assert typed(f"table={path}", "better=lower", f"outputs={tmp_path}")[0] == 0
+    table(tmp_path, [row.format(metric) for row in rows for metric in ("loss", "ppl")])
+    code, _, err = typed(f"table={path}", "better=lower", f"outputs={tmp_path}")
+    assert code == 2
+    assert "of which metric is not said; allowed: metric=loss, or another one" in err
+
+
+@pytest.mark.parametrize("key", ["title", "unit"])
+def test_titles_and_units_are_on_one_line(key, tmp_path):
+    about = f'metrics: {{acc: {{{key}: "a\\nb"}}}}\n'
+    path = table(tmp_path, [f"{arm},{seed},acc,{seed}.5" for arm in "ab" for seed in (1, 2)], about=about)
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "allowed: text on one line" in err
+
+
+def test_the_index_that_pandas_writes_is_named(tmp_path):
+    path = table(tmp_path, [f"0,{arm},{seed},acc,1.5" for arm in "ab" for seed in (1, 2)], ",arm,seed,metric,value")
+    code, _, err = typed(f"table={path}", f"outputs={tmp_path}")
+    assert code == 2
+    assert "column '': " in err
+    assert "pandas writes its index so, unless it is told index=False" in err

@@ -14,6 +14,7 @@ from ablab.errors import UserError
 from ablab.files import json_digest, read_json
 from ablab.files.disk import lock_at, writing_in
 from ablab.judge.flaws import broken, broken_claims
+from ablab.judge.other_tools import path_of
 from ablab.judge.registration import Registered
 from ablab.judge.results_table import Results
 from ablab.judge.table_claims import JudgedTable, TableExperiment
@@ -125,9 +126,8 @@ class Registrations:
 
         None: there is none.
         """
-        near = None if judged.place is None else place_from(judged.place, judged.store)
         same = [one for one in self.known if one.content == judged.experiment.content]
-        of_it = [one for one in same if one.table in (None, near)]
+        of_it = [one for one in same if one.table is None or _is_of(one, judged)]
         of_name = [one for one in self.known if one.file == place_from(str(file), judged.store)]
         return next(iter(of_it or same or of_name), None)
 
@@ -142,8 +142,17 @@ def _read(path: Path) -> RegisteredClaims:
 
 
 def place_from(place: str, store: Path) -> str:
-    """Return a path as it is from the store, which is mostly moved together with it; an address stays as it is."""
-    return place if ":" in place else os.path.relpath(Path(place).resolve(), store.resolve())
+    """Return a path, or that which an address names, as it is from the store: both are mostly moved together."""
+    return os.path.relpath(path_of(place).resolve(), store.resolve())
+
+
+def _is_of(registered: RegisteredClaims, judged: JudgedTable) -> bool:
+    """Return whether claims were registered for the table that is judged. Addresses used to be kept as typed."""
+    place = judged.place
+    return place is not None and registered.table in (
+        place_from(place, judged.store),
+        *([place] if "://" in place else []),
+    )
 
 
 @dataclass(frozen=True)
@@ -214,7 +223,7 @@ def _departures(found: RegisteredClaims, judged: JudgedTable) -> Iterator[str]:
         if found.table is not None:
             yield f"the claims were registered for {found.table}; nobody can tell that a data frame is that table"
         return
-    if found.table not in (None, place_from(place, judged.store)):
+    if found.table is not None and not _is_of(found, judged):
         yield f"the claims were registered for {found.table}, as seen from the store"
     if not found.rows and (at := _first_time(judged.results, place)) is not None and at < _seconds(found.at):
         what = "was last written" if judged.results.began is None else "has a run that began"

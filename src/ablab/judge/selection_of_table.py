@@ -14,12 +14,13 @@ from ablab.judge.runs import ArmRun, ArmRuns
 from ablab.judge.selection import SelectedArms
 from ablab.judge.table_claims import JudgedTable, TableExperiment, read_claims
 from ablab.judge.table_metrics import measure_of
-from ablab.judge.table_rows import CORPUS, NO_ROWS, RunColumns, Sheet, read_sheet, sheet_of_frame
+from ablab.judge.table_rows import CORPUS, NO_ROWS, READERS, RunColumns, Sheet, read_sheet, sheet_of_frame
 from ablab.judge.tool_runs import arm_words, having, results_of_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.claims import settled
 from ablab.study.design import Arm, check_labels
 from ablab.study.grid import grid_of
+from ablab.tasks.registry import keys_of_curves
 from ablab.tasks.task import FAILURES
 from ablab.text import counted
 
@@ -39,7 +40,7 @@ def of_table(
     """
     beside = beside_of(place)
     file = file or (beside if beside.is_file() else None)
-    experiment = _undeclared(metric, better) if file is None else read_claims(file)
+    experiment = _undeclared(place, metric, better) if file is None else read_claims(file)
     if better is not None and file is not None:
         raise UserError(f"better={better}: {file} says what is better; allowed without a file of claims")
     results = results_in(place, experiment if metric is None else experiment.asking_too(metric))
@@ -51,15 +52,21 @@ def of_table(
 
 def beside_of(place: str) -> Path:
     """Return where a file lies that declares claims about a table without being named: `results.yaml`."""
-    return Path(place).with_suffix(".yaml") if Path(place).name else Path(place)
+    path = path_of(place)
+    if not path.name:
+        return path
+    # What follows a dot in the name of a folder is no ending.
+    return path.with_name(f"{path.name}.yaml") if path.is_dir() else path.with_suffix(".yaml")
 
 
-def _undeclared(metric: str | None, better: str | None) -> TableExperiment:
-    """Return what is known of a table without a file."""
+def _undeclared(place: str, metric: str | None, better: str | None) -> TableExperiment:
+    """Return what is known of a table without a file. `better`: of its only metric, where none is named."""
     if better is None:
         return TableExperiment()
     if metric is None:
-        raise UserError(f"better={better}: allowed with metric=, the metric that it is of")
+        metric, *others = results_in(place, TableExperiment()).metrics
+        if others:
+            raise UserError(f"better={better}: of which metric is not said; allowed: metric={metric}, or another one")
     return TableExperiment.model_validate({"metric": metric, "better": better})
 
 
@@ -181,8 +188,8 @@ def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -
         if claim.metric not in (*measures, FAILURES):
             raise UserError(f"claims.metric={claim.metric}: {choices(claim.metric, (*measures, FAILURES))}")
     return SelectedArms(
-        # Claims have a report of their own, that a look at the table alone does not replace.
-        name="-".join(dict.fromkeys(("table", path.stem, *([] if file is None else [file.stem])))),
+        # Claims have a report of their own, that a look at the table alone does not replace; so has another folder.
+        name="-".join(dict.fromkeys(("table", *_named(path), *([] if file is None else [file.stem])))),
         question=experiment.question,
         source=experiment.source,
         arms=of_arms,
@@ -207,6 +214,16 @@ def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -
     )
 
 
+def _named(table: Path) -> Iterator[str]:
+    """Yield the names of a table and of what tells it from others: its folder, and an ending that is not usual."""
+    folder = table.resolve().parent
+    if folder != Path.cwd():
+        yield folder.name
+    yield table.stem
+    if table.suffix in READERS and table.suffix != ".csv":
+        yield table.suffix[1:]
+
+
 def _measures(
     experiment: TableExperiment, results: Results, asked: Collection[str]
 ) -> tuple[dict[str, Measure], list[str]]:
@@ -228,6 +245,9 @@ def _check_metrics(asked: Sequence[str], results: Results) -> None:
         raise UserError(
             f"metric {FAILURES}: that is the share of runs that diverge; allowed: another name in the table"
         )
+    for name in asked:
+        if name in keys_of_curves():
+            raise UserError(f"metric {name}: that is read from the curves of runs; allowed: another name in the table")
     for name in asked:
         if name not in results.metrics:
             raise UserError(f"metric={name}: the table has none; {choices(name, results.metrics)}")

@@ -67,7 +67,7 @@ class RunColumns:
         """Raise UserError for a column that is not there."""
         for column in (*self.arm, self.seed, *self.metrics):
             if column not in sheet.columns:
-                other = "; seed: in the YAML file names another" if column == self.seed else ""
+                other = "; seed, in a file of claims or in Python, names another" if column == self.seed else ""
                 raise UserError(f"{sheet.name}: has no column {column}; {choices(column, sheet.columns)}{other}")
 
     def _scores(self, rows: Sequence[Row]) -> Iterator[Row]:
@@ -99,7 +99,7 @@ def _is_broken(value: Any) -> bool:
     try:
         number = float(value)
         return math.isfinite(number) and not number.is_integer()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
@@ -186,8 +186,14 @@ READERS = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_l
 
 
 def sheet_of_frame(frame: Any, name: str = "frame") -> Sheet:
-    """Return the table of a pandas or polars frame, or of a sequence of mappings; UserError for anything else."""
-    _check_columns(name, list(getattr(frame, "columns", [])))
+    """Return the table of a pandas or polars frame, or of a sequence of mappings; UserError for anything else.
+
+    What a frame of pandas names in its index is a column, too, as after `groupby`.
+    """
+    indices = [each for each in getattr(getattr(frame, "index", None), "names", []) if each is not None]
+    _check_columns(name, [*indices, *getattr(frame, "columns", [])])
+    if indices:
+        frame = frame.reset_index()
     if hasattr(frame, "to_dicts"):
         found = frame.to_dicts()
     elif hasattr(frame, "to_dict") and hasattr(frame, "columns"):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -230,6 +231,7 @@ def arm_words(
         return asked, []
     differing = [name for name in names if len({run.get(name) for run in runs}) > 1]
     telling = [name for name in differing if name != FOLDER and _tells_arms_apart(runs, name, seed)]
+    telling = [name for name in telling if not _is_measured(runs, name)] or telling
     chosen = telling or [name for name in differing if name == FOLDER]
     if differing and not chosen:
         raise UserError(f"arm: missing, and no word of {place} tells arms apart for certain; {choices('', differing)}")
@@ -245,6 +247,13 @@ def _tells_arms_apart(runs: Sequence[Mapping[str, str]], name: str, seed: str) -
         return True
     pairs = {(run.get(seed), run.get(name)) for run in runs}
     return len(set(levels)) < len(runs) and len(pairs) > len(seeds)
+
+
+def _is_measured(runs: Sequence[Mapping[str, str]], name: str) -> bool:
+    """Return whether a word looks like a measurement: a number, and mostly another one, as the seconds of runs are."""
+    counts = Counter(run.get(name) for run in runs)
+    alone = sum(count == 1 for count in counts.values())
+    return 2 * alone > len(runs) and all(re.fullmatch(r"-?\d+(\.\d*)?", level or "") for level in counts)
 
 
 def _arm(run: ToolRun, words: Sequence[str], is_asked: bool) -> str:

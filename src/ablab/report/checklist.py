@@ -160,8 +160,10 @@ def _search(made: Setup) -> str:
 
 def _selection(document: Document) -> str:
     made = document.setup
-    settings = {} if made is None else made.settings
-    if made is not None and _is_of_a_program(made):
+    if made is None:
+        return UNKNOWN
+    settings = made.settings
+    if _is_of_a_program(made):
         return f"{FILL} how the program chose its weights, and how often it met the test set; no record holds it."
     chosen = f"`training.select={settings['training.select']}`" if "training.select" in settings else "as varied above"
     return f"Weights by validation ({chosen}), never by the test set, which each model met once per evaluation."

@@ -132,6 +132,9 @@ OF_METRIC = {
 }
 """Forms for what is no score."""
 
+MORE_IS_BETTER = ("training_speed", "decoding_speed")
+"""Those of which more is better."""
+
 
 def plain_words(claim: ClaimLine, metric: str) -> str:
     """Return what the verdict shows in plain words, with no figure but the margin.
@@ -184,7 +187,8 @@ def _alike(claim: ClaimLine, metric: str, differ: str = "") -> str:
 
 def _forms(claim: ClaimLine, metric: str) -> tuple[Forms, str]:
     """Return the forms for what the claim is about, and its name unless that goes without saying."""
-    if claim.metric in OF_METRIC:
+    # Whoever says of a table that less speed is better means something else by that name.
+    if claim.metric in OF_METRIC and claim.higher_is_better in (None, claim.metric in MORE_IS_BETTER):
         return OF_METRIC[claim.metric], ""
     of = "" if claim.metric == metric else f" in {claim.about}"
     if claim.higher_is_better is None:

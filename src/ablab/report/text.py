@@ -60,7 +60,8 @@ def comma_separated(document: Document, table: ReportTable) -> str:
     """Return one table as CSV, its figures as plain numbers; each row ends with the notes of the report, and with what
     vouches for its figures.
     """
-    ends = [("report says", "; ".join(document.notes)), ("register", document.origin or document.stamp or "")]
+    vouching = [words for words in (document.origin, document.stamp) if words]
+    ends = [("report says", "; ".join(document.notes)), ("register", "; ".join(vouching))]
     rows = [[*row, *ends] for row in table.data]
     head = [_plain(name) for name, _ in rows[0]]
     return csv_text([head, *([_plain(cell) for _, cell in row] for row in rows)])
