@@ -9,6 +9,7 @@ import pytest
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from ablab.judge.selection_of_table import beside_of
 from ablab.report.tables import claims_table
 from ablab.statistics.power import Layout, seeds_for
 from ablab.text import p_text
@@ -257,3 +258,68 @@ def test_a_run_that_comes_twice_for_want_of_a_column_says_which_was_taken():
     ]
     with pytest.raises(UserError, match="comes twice; arms were told apart by schedule alone: arm= names more columns"):
         ablab.judge(rows, "score", better="higher")
+
+
+@pytest.mark.parametrize("baseline", [0, 0.0, False, "0"])
+def test_a_baseline_that_is_a_number_is_that_arm(baseline):
+    levels = {"0": 0.0 if isinstance(baseline, float) else False if baseline is False else 0}
+    rows = [
+        {"arm": level, "seed": seed, "metric": "bleu", "value": 30 + seed / 7}
+        for level in (1, levels["0"])
+        for seed in (1, 2, 3)
+    ]
+    found = ablab.judge(rows, "bleu", baseline=baseline)
+    assert found.document.baseline == str(baseline)
+
+
+@pytest.mark.parametrize("claims", [iter([{"arm": "norm=pre"}]), pd.DataFrame([{"arm": "norm=pre"}]), 5, {"arm": "b"}])
+def test_claims_that_are_no_list_of_mappings_are_refused(claims):
+    with pytest.raises(UserError, match="judge: claims: allowed: a list of claims, such as"):
+        judged(claims=claims)
+
+
+def test_what_pandas_names_in_its_index_is_a_column():
+    frame = pd.DataFrame(RUNS)
+    wanted = list(judged(frame).to_rows())
+    for index in ("seed", ["norm", "seed"]):
+        assert list(judged(frame.set_index(index)).to_rows()) == wanted
+    with pytest.raises(UserError, match="has two columns seed"):
+        judged(frame.set_index("seed", drop=False))
+    with pytest.raises(UserError, match=r"has no column sed; .*; seed, in a file of claims or in Python, names"):
+        judged(frame, seed="sed")
+
+
+def test_a_huge_number_tells_arms_apart_like_any_other():
+    sizes = {"post": 1, "pre": 10**400, "scale": 2}
+    rows = [{"size": sizes[each["norm"]], **each} for each in RUNS]
+    assert len(ablab.judge(rows, "bleu_of_mine", better="higher").document.arms) == 3
+
+
+def test_speed_of_a_table_is_as_good_as_the_table_says():
+    """Here it is seconds per step: less is better, and nothing trains faster."""
+    noise = {"s": (0.01, 0.05, 0.02), "l": (0.03, 0.02, 0.06)}
+    rows = [
+        {"size": size, "seed": seed, "training_speed": 1 + (size == "l") + each}
+        for size, of_it in noise.items()
+        for seed, each in enumerate(of_it, 1)
+    ]
+    slower = ablab.judge(rows, "training_speed", arm="size", better="lower")
+    assert "size=l is worse than size=s" in slower.text
+    faster = ablab.judge(rows, "training_speed", arm="size", better="higher")
+    assert "size=l trains faster than size=s" in faster.text
+    with pytest.raises(UserError, match="metric depth: that is read from the curves of runs; allowed: another name"):
+        ablab.judge([{**row, "depth": row["seed"]} for row in rows], "depth", arm="size", better="lower")
+
+
+def test_seconds_of_which_two_are_equal_tell_no_arms_apart():
+    rows = [{**run, "runtime": 100 + max(1, place)} for place, run in enumerate(RUNS)]
+    found = ablab.judge(rows, "bleu_of_mine", better="higher")
+    assert {arm.name for arm in found.document.arms} == {"norm=post", "norm=pre", "norm=scale"}
+    assert any("norm tells arms apart" in note for note in found.document.notes)
+
+
+def test_a_folder_with_a_dot_has_the_file_of_its_own_name(tmp_path):
+    (tmp_path / "lm-1.5").mkdir()
+    assert beside_of(str(tmp_path / "lm-1.5")) == tmp_path / "lm-1.5.yaml"
+    assert str(beside_of("sqlite:///mlflow.db")) == "mlflow.yaml"
+    assert str(beside_of("a/results.csv")) == "a/results.yaml"

@@ -163,3 +163,33 @@ def test_a_study_is_found_by_any_name_in_any_folder(tmp_path, monkeypatch):
     Path("my store, 1").mkdir()
     with pytest.raises(ablab.Error, match=r"1\.10.*: none of its runs has .* my store, 1"):
         ablab.open("my store, 1").study("1.10=a, b")
+
+
+def test_a_study_without_its_file_is_read_from_the_store(place, ids, monkeypatch, tmp_path):
+    Path("tried.yaml").rename("elsewhere")
+    study = ablab.open("outputs").study("tried")
+    assert [arm.name for arm in study.arms] == ["layerdrop=0", "layerdrop=0.1"]
+    assert any("reported from the store alone" in note for note in study.notes)
+
+
+def test_an_evaluation_that_is_not_there_is_none(place, ids):
+    run = ablab.open("outputs").run(ids[0])
+    for wrong in ("nope", 0):
+        with pytest.raises(ablab.Error, match=f"evaluation {wrong}: .*allowed|evaluation {wrong}: .*did you mean"):
+            run.hypotheses(wrong)
+    assert run.hypotheses(run.evaluation.evaluation_id) == run.hypotheses()
+
+
+def test_what_is_no_path_is_one_line(place):
+    store = ablab.open("outputs")
+    for wrong in (lambda: ablab.open(5), lambda: store.run(3), lambda: store.study(Path("x"))):
+        with pytest.raises(ablab.Error):
+            wrong()
+
+
+def test_a_metric_called_minutes_is_no_cost(place, ids):
+    study = ablab.open("outputs").study("tried.yaml")
+    renamed = study.document.model_copy(update={"metric": "minutes"})
+    object.__setattr__(study, "document", renamed)
+    scores = [run.score for arm in study.arms for run in arm.runs]
+    assert [row["minutes"] for row in study.table()] == scores

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ablab
 from ablab.code.folders import shipped_experiments
 from ablab.commands.cli import main
 from ablab.commands.demo import ARCHIVE
@@ -28,6 +29,16 @@ def test_it_ends_in_a_verdict_on_runs_that_hold(capsys):
     for line in lines:
         assert main(line.split()[1:]) == 0, line
     assert "the scores are those that the programs gave" in capsys.readouterr().out, "a forest translates nothing"
+
+
+def test_python_opens_it_and_it_can_be_packed_again(capsys):
+    assert main(["demo", "to=my demo"]) == 0
+    store = ablab.open("my demo")
+    (name,) = store.studies
+    assert [claim.outcome for claim in store.study(name).claims] == ["supported"]
+    capsys.readouterr()
+    assert main(["pack", f"experiment={name}", "outputs=my demo", "to=again.zip"]) == 0
+    assert main(["verify", "archive=again.zip"]) == 0
 
 
 def test_a_second_time_it_reports_what_is_there(capsys):

@@ -78,7 +78,7 @@ def judge_frame(
     arm: str | Sequence[str] | None = None,
     seed: str | None = None,
     better: Literal["higher", "lower"] | None = None,
-    baseline: str | None = None,
+    baseline: str | float | None = None,
     margin: float = 0.0,
     claims: Sequence[Mapping[str, Any]] | str | Path | None = None,
     within: str | None = None,
@@ -110,8 +110,8 @@ def judge_frame(
         "arm": columns or None,
         "seed": seed,
         "better": better,
-        "baseline": baseline or None,
-        "within": within or None,
+        "baseline": None if baseline is None or baseline == "" else str(baseline),
+        "within": None if within == "" else within,
         "error": None if error == "moderated" else error,
         "question": question or None,
         "at": at,
@@ -131,7 +131,8 @@ def _selected(
     frame: Any, said: Mapping[str, Any], claims: Sequence[Mapping[str, Any]] | None, margin: float, outputs: Path
 ) -> SelectedArms:
     """Select the runs of a frame under claims that were made as arguments; None: every arm is better."""
-    if not all(isinstance(claim, Mapping) for claim in claims or ()) or isinstance(claims, Mapping):
+    given = () if claims is None else claims
+    if not isinstance(given, list | tuple) or not all(isinstance(claim, Mapping) for claim in given):
         raise UserError('judge: claims: allowed: a list of claims, such as [{"arm": "b", "expect": "greater"}]')
     if claims is not None and margin:
         raise UserError("judge: margin: not beside claims; allowed: in each of them")

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from ablab.api.tables import Rows
 from ablab.config.labels import label
 from ablab.config.schema import DEFAULT
-from ablab.errors import UserError
+from ablab.errors import UserError, choices, lacking
 from ablab.fields import flatten
 from ablab.files import size
 from ablab.store.failures import Failure, read_failure
@@ -188,11 +188,11 @@ class Run:
         return self.folder.curves()
 
     def curve(self, what: Literal["layers", "heads"] = "layers") -> Rows:
-        """Return the latest pruning curve, a row for each model; no rows where none was measured.
+        """Return the latest pruning curve, a row for each point; no rows where none was measured.
 
-        Columns: encoder and decoder (numbers of layers that remain) and, of a curve of heads, heads; parameters, bytes,
-        the scores on validation (valid_loss in nats per token) and on the test set, sentences_per_second, and
-        speed_ratio to the full model.
+        Columns: curve (which, as decoder or both: the whole model is a point of each), encoder and decoder (numbers of
+        layers that remain) and, of a curve of heads, heads; parameters, bytes, the scores on validation (valid_loss in
+        nats per token) and on the test set, sentences_per_second, and speed_ratio to the full model.
         """
         if what not in ("layers", "heads"):
             raise UserError(f"curve: {what!r}: allowed: layers, heads")
@@ -212,13 +212,17 @@ class Run:
         return Rows(read_metrics(self.folder.metrics) if self.folder.metrics.exists() else ())
 
     def hypotheses(self, evaluation: str | None = None) -> list[str]:
-        """Return the translations of the test set, one per sentence, of the latest or the named evaluation."""
-        if evaluation is None and self.evaluation is None:
-            return []
-        latest = "" if self.evaluation is None else self.evaluation.evaluation_id
+        """Return the translations of the test set, one per sentence, of the latest evaluation, or of one by its id."""
+        if (asked := evaluation) is None:
+            if self.evaluation is None:
+                return []
+            asked = self.evaluation.evaluation_id
+        if not self.folder.has_evaluation(asked):
+            ids = sorted(self.folder.evaluation_ids())
+            raise UserError(f"{self.id}: evaluation {asked}: {choices(str(asked), ids)}")
         if has_no_texts(self.folder):
             raise UserError(f"{self.id}: its translations were not packed; allowed: a store or an archive with texts")
-        return self.folder.hypotheses(evaluation or latest)
+        return self.folder.hypotheses(asked)
 
     def translate(
         self,
@@ -235,14 +239,19 @@ class Run:
         """
         if isinstance(sentences, str):
             raise UserError(f"translate({sentences!r}): allowed: a list of sentences")
-        return task_named(self.task).outputs_for(
-            self.folder,
-            sentences,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_extra_tokens=max_extra_tokens,
-            device=device,
-        )
+        try:
+            return task_named(self.task).outputs_for(
+                self.folder,
+                sentences,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                max_extra_tokens=max_extra_tokens,
+                device=device,
+            )
+        except ModuleNotFoundError as error:
+            if (what := lacking(error)) is None:
+                raise
+            raise UserError(what) from None
 
     @cached_property
     def values(self) -> dict[str, str]:

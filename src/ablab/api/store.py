@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 def open(outputs: str | Path = "outputs") -> "Store":
     """Open the store in this folder, for reading; Error where there is none."""
+    if not isinstance(outputs, str | Path):
+        raise UserError(f"open: outputs={outputs!r}: allowed: a folder")
     path = Path(outputs)
     if not path.is_dir():
         raise UserError(f"outputs={outputs}: no such folder")
@@ -97,19 +99,18 @@ class Store:
 
     def run(self, reference: str) -> Run:
         """Return the run with this id, unambiguous beginning of an id, display name, or path; Error otherwise."""
-        folder = find_run(reference, self.path)
+        folder = find_run(str(reference), self.path)
         return Run(folder, self.arms().get(folder.run_id))
 
-    def study(self, name: str, *words: str) -> "LaunchedStudy":
+    def study(self, name: str | Path, *words: str) -> "LaunchedStudy":
         """Return the study of an experiment file, by its name or path; `words`: others that it was launched with.
 
-        Error where there is no such file, or none of its runs has begun here.
+        A study without such a file is read from what the store keeps of it. Error where there is neither, or none of
+        its runs has begun here.
         """
         from ablab.api.study import study_of  # a report's statistics, which lists of runs do without
-        from ablab.config.grammar import spelled  # it imports Hydra, which lists of runs do without
 
-        named, store = spelled("experiment", name), spelled("outputs", str(self.path))
-        return study_of((f"experiment={named}", *words, f"outputs={store}"))
+        return study_of(str(name), words, self.path)
 
     @property
     def studies(self) -> list[str]:

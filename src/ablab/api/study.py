@@ -1,14 +1,18 @@
 """A study as data: its arms, claims with their verdicts, and tables, as the report has them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ablab.api.tables import Rows
+from ablab.config.grammar import spelled
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
 from ablab.judge.lines import ArmLine, ClaimLine
 from ablab.judge.selection import SelectedArms
+from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import check_begun, of_study
 from ablab.report.latex import latex
 from ablab.report.names import named
@@ -78,6 +82,7 @@ class LaunchedStudy:
                 "parameters": None if (cost := costs.get(run.run_id)) is None else cost.parameters or None,
                 "minutes": None if cost is None else round(cost.seconds / 60, 2),
             }
+            | {self.document.metric: run.score}  # a score of one's own may be called minutes
             for arm in self.arms
             for run in arm.runs
         )
@@ -92,8 +97,11 @@ class LaunchedStudy:
         return latex(named(self.document))
 
 
-def study_of(words: tuple[str, ...]) -> LaunchedStudy:
-    """Open the study that these words define; Error where they define none, or none of its runs has begun."""
-    selection = of_study(define(words))
+def study_of(name: str, words: Sequence[str], store: Path) -> LaunchedStudy:
+    """Open the study of this name; Error where there is none, or none of its runs has begun."""
+    selection = of_kept((f"experiment={name}", *words), store)
+    if selection is None:
+        named, there = spelled("experiment", name), spelled("outputs", str(store))
+        selection = of_study(define((f"experiment={named}", *words, f"outputs={there}")))
     check_begun(selection)
     return LaunchedStudy(checked(selection))

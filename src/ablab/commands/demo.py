@@ -9,7 +9,7 @@ from ablab.commands.options import DemoOptions
 from ablab.errors import UserError
 from ablab.store.pack import unpack, unpacked
 from ablab.tasks.verbs import read_words
-from ablab.text import program
+from ablab.text import in_store, program
 from ablab.tracking.console import Console
 
 ARCHIVE = "demo.zip"
@@ -37,8 +37,8 @@ def demo(arguments: Sequence[str]) -> int:
     console = Console()
     console.say(f"\nNothing was trained: these are runs of {index.made[:10]} (examples/digits). Look at them:")
     for line in (
-        f"{program('ls')} outputs={store}",
-        f"{program('verify')} experiment={index.name} outputs={store}",
+        f"{program('ls')}{in_store(store)}",
+        f"{program('verify')} experiment={index.name}{in_store(store)}",
         f"{program('new')} my_study kind=command     # a study of your own program, which runs in a minute",
     ):
         console.say(f"  {line}")

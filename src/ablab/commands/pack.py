@@ -9,6 +9,7 @@ from ablab.commands.verification import ended_of, faults_of
 from ablab.errors import DONE, UserError
 from ablab.judge.flaws import checked
 from ablab.judge.selection_ad_hoc import of_loop, of_runs
+from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.pack import Contents, has_no_texts
 from ablab.store.pack import pack as write_pack
@@ -33,6 +34,8 @@ def pack(arguments: Sequence[str]) -> int:
         raise UserError("pack: say experiment=<name> or the words of a sweep, or runs=<id>,<id>")
     if words and (ledger := ledger_of(words, outputs)) is not None:
         selection, folders = of_loop(ledger), [ledger.folder]
+    elif options.runs is None and (kept := of_kept(words, outputs)) is not None:
+        selection, folders = kept, [outputs / "studies" / kept.name]
     elif options.runs is None:
         study = define((*words, f"outputs={spelled('outputs', str(outputs))}"))
         selection = of_study(study)
