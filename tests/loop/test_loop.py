@@ -18,7 +18,7 @@ from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
 from ablab.files import write_json
 from ablab.judge.loop import Left, left_of, outcome_line
-from ablab.report.loop import _markdown
+from ablab.report.loop import _markdown, _markdown_page
 from ablab.store.chain import Chain
 from ablab.store.register import LOOP as LEDGER
 from ablab.store.register import Register, file_digest, waiting_for
@@ -247,6 +247,7 @@ def test_a_reader_changes_no_ledger_that_another_process_writes(folder):
         (["task.values.seen=test"], "sealed until the confirmation"),
         (["seen=test"], "sealed until the confirmation"),
         (["lr"], "no change; allowed: key=value"),
+        (["task.scores={val_loss:{better:higher}}"], "by what runs are judged, experiments/loop.yaml says"),
         ([], "no change was named"),
         (["depth=3"], "no word of command has {depth}"),
         (["hydra.launcher.jbs=2", "lr=1"], "no such setting"),
@@ -505,3 +506,21 @@ def test_a_floor_that_leaves_no_run_to_compare_is_not_trained(runs, is_enough, f
     refused = "proposal 1, with its floor, needs 4 more runs, and 3 are left; allowed: a larger budget.runs"
     assert (refused in capsys.readouterr().err) != is_enough
     assert Path("started.txt").exists() == is_enough
+
+
+def test_lines_to_type_name_the_file_and_the_store(folder, capsys):
+    Path("loops here").mkdir()
+    Path("experiments/loop.yaml").rename("loops here/peak.yaml")
+    words = ["experiment=loops here/peak.yaml", "outputs=o (v2)"]
+    assert main(["loop", *words]) == 0
+    where = "experiment='loops here/peak.yaml' outputs='o (v2)'"
+    assert f"ablab floor {where} trains it" in capsys.readouterr().out
+    assert main(["try", *words, "lr=0.1", "because=it is the same"]) == NULL
+    assert f"Next: ablab try {where} 'key=value' because='...', or ablab confirm {where}\n" in capsys.readouterr().out
+
+
+def test_heads_and_questions_are_text_in_a_page_of_markdown():
+    content = {"name": "x", "question": "Is\nit?\n# no", "headline": "*a*", "how": "so", "columns": ["a"]}
+    lines = list(_markdown_page({**content, "head": ["a|b"], "rows": [["c"]], "proposals": []}, None))
+    assert lines[:4] == ["# x: Is it? # no", "", "\\*a\\*", ""]
+    assert lines[4] == "| a\\|b |"

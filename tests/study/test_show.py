@@ -1,6 +1,7 @@
 """What study.py says, at once and without torch: the plan, the differences, the state; and what a check finds."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,11 @@ def test_it_is_instant(tmp_path):
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_the_next_line_can_be_typed(capsys, tmp_path):
+    word = "seed=range(1, 3)"
+    assert main(["study", *WORDS[:-1], f"outputs={tmp_path}", word]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("Next: ")]
+    assert shlex.split(line)[-1] == word

@@ -18,14 +18,14 @@ def floor(arguments: Sequence[str]) -> int:
 
     of_hydra = hydra_words(arguments)
     options = read_words(FloorOptions, [word for word in arguments if word not in of_hydra])
-    file, console = read_loop(options.experiment), Console()
+    file, outputs, console = read_loop(options.experiment), Path(options.outputs), Console()
 
     def act(referee: Referee) -> int:
         book = referee.floor(options.seeds)
-        console.say(floor_line(referee.floors.scores(book), referee.measure(book)))
+        console.say(floor_line(referee.floors.scores(book), referee.measure(book), file, outputs))
         seeds = ", ".join(map(str, book.floors[-1].seeds))
         console.say(f"A study of this condition on the same seeds finds these runs: seeds: [{seeds}]")
         console.say(f"Results: {referee.ledger.folder}")
         return DONE
 
-    return ask(file, Path(options.outputs), of_hydra, console, act)
+    return ask(file, outputs, of_hydra, console, act)

@@ -17,6 +17,7 @@ def loop(arguments: Sequence[str]) -> int:
 
     options = read_words(LoopOptions, arguments)
     file, console = read_loop(options.experiment), Console(stderr=options.format == "json")
+    outputs = Path(options.outputs)
 
     def act(referee: Referee) -> int:
         book = referee.book()
@@ -24,8 +25,8 @@ def loop(arguments: Sequence[str]) -> int:
         if options.format == "json":
             say_json(state)
         else:
-            console.say_all(state_lines(state, file, book, referee.measure(book)))
+            console.say_all(state_lines(state, file, book, referee.measure(book), outputs))
             console.say(f"Results: {referee.ledger.folder}")
         return DONE
 
-    return ask(file, Path(options.outputs), (), console, act)
+    return ask(file, outputs, (), console, act)

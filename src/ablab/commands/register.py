@@ -1,5 +1,6 @@
 """The `register` command: claims about a table, entered in the register of a store before there are results."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def register(arguments: Sequence[str]) -> int:
     for flaw in registrations.flaws:
         console.say(f"Note: {flaw}")
     console.say(f"Stamp: register {registrations.stamp}")
-    console.say(f"Report: {program('report')} table={table or '<file>'} claims={file}{in_store(options.outputs)}")
+    places = f"table={shlex.quote(table) if table else '<file>'} claims={shlex.quote(str(file))}"
+    console.say(f"Report: {program('report')} {places}{in_store(options.outputs)}")
     return DONE
 
 

@@ -11,10 +11,11 @@ from typing import Any
 from ablab.code.machine import uncollected
 from ablab.commands.options import ReportOptions
 from ablab.commands.verification import all_hold, ended_of, faults_of, verify_runs
+from ablab.config.grammar import spelled
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
-from ablab.files.disk import keep_names
+from ablab.files.disk import halves_of, keep_names, remove_abandoned
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
 from ablab.judge.selection import SelectedArms
@@ -69,7 +70,8 @@ def report(arguments: Sequence[str]) -> int:
     if options.runs is None and options.where is None and options.table is None:
         chosen = of_kept(words, Path(options.outputs)) if words else None
         if chosen is None:
-            study = _study([word for word in arguments if word in words or word.startswith("outputs=")])
+            store = [f"outputs={spelled('outputs', options.outputs)}"] if options.outputs != "outputs" else []
+            study = _study([*words, *store] if words else [])
     selection = _asked_for(chosen or (_ad_hoc(options, words) if study is None else of_study(study)), options)
     if selection.origin is None:
         check_begun(selection)
@@ -168,6 +170,7 @@ def _write(data: dict[str, Any], document: Document, folder: Path) -> bool:
     """
     before = _previous(folder / "report.json")
     folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(halves_of(folder), time.time())
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
         made = Path(place)
         write_json(made / "report.json", data)

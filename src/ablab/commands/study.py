@@ -1,6 +1,7 @@
 """The `study` command: the plan and state of a study, while it runs or later; without torch."""
 
 import json
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -184,7 +185,7 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     if what := departed(found):
         yield f"Its {what} differ from those of the first launch: its claims are exploratory if it is launched so"
     if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
-        yield f"Next: {program('train')} -m {' '.join(words)}"
+        yield f"Next: {program('train')} -m {shlex.join(words)}"
     if (found.folder / "registered.json").exists() and (stamp := Chain.of(found.outputs).stamp) is not None:
         yield f"Stamp: register {stamp}"
     yield f"Results: {found.folder}{'' if found.folder.exists() else ' (none yet)'}"

@@ -22,15 +22,15 @@ def try_(arguments: Sequence[str]) -> int:
     from ablab.sweep.hydra import hydra_words
     from ablab.sweep.loop import Referee, ask
 
-    of_hydra = hydra_words(words)
+    of_hydra, outputs = hydra_words(words), Path(options.outputs)
 
     def act(referee: Referee) -> int:
         book, proposal, known = referee.propose([word for word in words if word not in of_hydra], options.because)
         left = referee.runs.left(book)
-        console.say_all(answer_lines(file, book, proposal, referee.measure(book), left, known=known))
+        console.say_all(answer_lines(file, book, proposal, referee.measure(book), left, outputs, known=known))
         if options.format == "json":
             say_json(answer(file, book, proposal, left, known=known))
         console.say(f"Results: {referee.ledger.folder}")
         return CODES.get(proposal.outcome, FAILED)
 
-    return ask(file, Path(options.outputs), of_hydra, console, act)
+    return ask(file, outputs, of_hydra, console, act)

@@ -13,7 +13,7 @@ from ablab.report.page import rendered
 from ablab.report.text import escaped
 from ablab.store.records import Strict
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
-from ablab.text import aligned, digits_apart, how_many, p_text, program
+from ablab.text import aligned, digits_apart, how_many, in_store, p_text, program
 
 
 class Answer(Strict):
@@ -85,16 +85,17 @@ def answer(file: LoopFile, book: Book, proposal: Proposal, left: Left, *, known:
 
 
 def answer_lines(
-    file: LoopFile, book: Book, proposal: Proposal, measure: Measure, left: Left, *, known: bool
+    file: LoopFile, book: Book, proposal: Proposal, measure: Measure, left: Left, outputs: Path, *, known: bool
 ) -> Iterator[str]:
     """Yield the answer to a proposal, and what can be done next."""
+    where = f"{file.typed}{in_store(outputs)}"
     before = (
         f", as on {proposal.at[:10]}: nothing was run" if known else f" after {how_many(len(proposal.seeds), 'run')}"
     )
     yield f"{proposal.number}  {' '.join(proposal.words)}: {outcome_line(proposal, file.loop, measure, book.floors)}"
     yield f"   because {proposal.because}{before}"
     yield f"Stack: {_stack(book)}; left: {left_words(left)}"
-    yield f"Next: {program('try')} 'key=value' because='...', or {program('confirm')} experiment={file.name}"
+    yield f"Next: {program('try')}{where} 'key=value' because='...', or {program('confirm')}{where}"
 
 
 def left_words(left: Left) -> str:
@@ -123,19 +124,20 @@ def state_of(file: LoopFile, book: Book, floor: Sequence[float], left: Left) -> 
     )
 
 
-def floor_line(scores: Sequence[float], measure: Measure) -> str:
+def floor_line(scores: Sequence[float], measure: Measure, file: LoopFile, outputs: Path) -> str:
     """Return mean and noise of a floor."""
     if len(scores) < 2:
-        return f"Floor: {how_many(len(scores), 'run')} so far; {program('floor')} trains it"
+        line = f"{program('floor')}{file.typed}{in_store(outputs)}"
+        return f"Floor: {how_many(len(scores), 'run')} so far; {line} trains it"
     digits = measure.digits
     mean, sd = fmean(scores), stdev(scores)
     return f"Floor: {measure.title} {mean:.{digits}f} ± {sd:.{digits}f} over {len(scores)} seeds"
 
 
-def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure) -> Iterator[str]:
+def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure, outputs: Path) -> Iterator[str]:
     """Yield the ledger of a loop."""
     yield f"{state.loop}: {state.question}"
-    yield floor_line(state.floor, measure)
+    yield floor_line(state.floor, measure, file, outputs)
     if book.proposals:
         yield from aligned([PROPOSALS, *_proposals(file, book, measure)], left=4)
     yield f"Stack: {_stack(book)}"
@@ -273,16 +275,21 @@ def _how(book: Book, found: Confirmed) -> str:
 
 
 def _markdown_page(content: Mapping[str, Any], stamp: str | None) -> Iterator[str]:
-    yield from (f"# {content['name']}: {content['question']}", "", content["headline"], "")
+    name, question = content["name"], content["question"]
+    yield from (f"# {_in_line(f'{name}: {question}')}", "", _in_line(content["headline"]), "")
     yield from _markdown(content["head"], content["rows"])
-    yield from ("", content["how"], "", "## Proposals", "")
+    yield from ("", _in_line(content["how"]), "", "## Proposals", "")
     yield from _markdown(content["columns"], content["proposals"])
     if stamp is not None:
         yield from ("", f"Register: {stamp}")
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
+    yield f"| {' | '.join(map(_in_line, head))} |"
     yield f"| {' | '.join('---' for _ in head)} |"
     for row in rows:
-        yield f"| {' | '.join(escaped(' '.join(cell.split())) for cell in row)} |"
+        yield f"| {' | '.join(map(_in_line, row))} |"
+
+
+def _in_line(text: str) -> str:
+    return escaped(" ".join(text.split()))

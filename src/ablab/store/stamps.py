@@ -6,6 +6,7 @@ paper, a pushed commit, the answer of a time authority (RFC 3161) or a proof of 
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,15 +90,16 @@ def held_stamps(given: str) -> list[HeldStamp]:
 
 def _in(path: Path, content: bytes) -> Iterator[HeldStamp]:
     line = path.with_name(f"{path.name.removesuffix('.ots').removesuffix('.tsr').removesuffix('.stamp')}.stamp")
+    stamped, held = shlex.quote(str(line)), shlex.quote(str(path))
     if (proof := PROOF.match(content)) is not None:
-        yield HeldStamp(f"{path}, of OpenTimestamps", imprint=proof[1], unchecked=f"ots verify -f {line} {path}")
+        yield HeldStamp(f"{path}, of OpenTimestamps", imprint=proof[1], unchecked=f"ots verify -f {stamped} {held}")
     elif (answer := IMPRINT.search(content)) is not None:
         if (when := _time(content[answer.end() :])) is None:
             raise UserError(f"stamp={path}: a request to a time authority; allowed: its answer")
         yield HeldStamp(
             f"{path}, of a time authority, which says {when}",
             imprint=answer[1],
-            unchecked=f"openssl ts -verify -data {line} -in {path} -CAfile <its certificate>",
+            unchecked=f"openssl ts -verify -data {stamped} -in {held} -CAfile <its certificate>",
         )
     else:
         texts = dict.fromkeys(STAMP.findall(content.decode(errors="replace")))

@@ -1,6 +1,7 @@
 """The file of a loop, and its ledger: a baseline, the rules by which changes to it are kept, what became of each."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from ablab.statistics.loops import OF_WHOLE, LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
 from ablab.store.register import LOOP, Register, file_digest, waiting_for
-from ablab.study.experiment import Compared, Declared, Words, find, read_as
+from ablab.study.experiment import FOLDER, Compared, Declared, Words, find, read_as
 from ablab.study.typed import check_of_runs
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
@@ -88,6 +89,12 @@ class LoopFile(NamedTuple):
     @property
     def name(self) -> str:
         return self.path.stem
+
+    @property
+    def typed(self) -> str:
+        """` experiment=other`, by which a line to type names the file; empty for `loop`, which goes without saying."""
+        name = self.name if self.path.parent == FOLDER else str(self.path)
+        return "" if name == "loop" else f" experiment={shlex.quote(name)}"
 
     def words(self, *changes: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a run with these changes, each in the words of runs, of which the last counts."""

@@ -132,6 +132,8 @@ class Referee:
         for word in words:
             if "=" not in word:
                 raise UserError(f"{word}: no change; allowed: key=value")
+            if word.partition("=")[0].startswith("task.scores"):
+                raise UserError(f"{word}: by what runs are judged, {self.file.path} says; allowed: other keys")
         check_changes(words)
         if not words:
             raise UserError("try: no change was named; allowed: ablab try 'key=value' because='...'")

@@ -120,7 +120,9 @@ def read_words(kind: type[AnyOptions], arguments: Sequence[str]) -> AnyOptions:
             raise UserError(f"{key}: no value; allowed: {key}=<value>")
         if key in words:
             raise UserError(f"{argument}: {key} is given twice; allowed: once")
-        words[key] = value
+        # Hydra's words have quotes around a path with blanks; it is to be one store for all verbs.
+        is_quoted = key == "outputs" and len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        words[key] = value[1:-1] if is_quoted else value
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in words:
             raise UserError(f"{name}: missing; say {name}={'<id>' if name == 'run' else '...'}")

@@ -3,6 +3,7 @@
 With `schedule=true` and the words of a train line it needs no run, and draws the schedules of one.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from ablab.store.locks import locked
 from ablab.store.records import Record, Strict
 from ablab.tasks.plan import PlannedRun, reopened
 from ablab.tasks.verbs import say_json, split_words
-from ablab.text import program
+from ablab.text import in_store, program
 from ablab.tracking.console import Console
 from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.stages.asked import Asked, Wanted, missing
@@ -147,7 +148,7 @@ def _say_what_is_next(opened: Sequence[_Opened], console: Console) -> None:
     stores = {folder.outputs.resolve() for folder in folders}
     ids = [folder.run_id if len(stores) == 1 else str(folder.path) for folder in folders]
     elsewhere = len(stores) == 1 and stores != {Path("outputs").resolve()}
-    store = f" outputs={folders[0].outputs}" if elsewhere else ""
+    store = in_store(folders[0].outputs) if elsewhere else ""
     console.say(f"Next: {program('report')} runs={','.join(ids)}{store}")
     console.say(f"Results: {', '.join(str(folder.artefacts) for folder in folders)}")
 
@@ -187,6 +188,6 @@ def draw_schedules(words: Sequence[str]) -> int:
         console.say("these schedules were drawn before: nothing is drawn again")
     else:
         write(drawn, table, picture)
-    console.say(f"Next: {program('train')} {' '.join(words)}".rstrip())
+    console.say(f"Next: {program('train')} {shlex.join(words)}".rstrip())
     console.say(f"Results: {picture}, {table}")
     return 0
