@@ -176,3 +176,20 @@ def test_curves_are_on_disk_before_a_state_that_does_not_measure_them_again(call
     assert calls == [("sync", "metrics.csv")]
     assert (tmp_path / "metrics.csv").read_text().endswith("1,2\n")
     file.close()
+
+
+def test_a_move_to_a_full_file_system_leaves_no_half(monkeypatch, tmp_path):
+    path, place = tmp_path / "a", tmp_path / "other" / "a"
+    path.mkdir()
+    place.parent.mkdir()
+    (path / "content").write_text("all of it")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.rename", lambda *_: (_ for _ in ()).throw(OSError(errno.EXDEV, "another")))
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        move(path, place)
+    assert not place.exists()
+    assert (path / "content").read_text() == "all of it"

@@ -276,3 +276,17 @@ def test_a_list_of_unchanged_runs_does_not_change(place, ids, capsys):
     assert not any("age" in cells for cells in first)
     assert main(["ls", "columns=id,age"]) == 0
     assert re.search(r"^r\w{11}  \d+ (d|h|min|s)$", capsys.readouterr().out, re.M)
+
+
+def test_what_was_set_aside_on_another_disk_comes_back(place, ids, capsys, tmp_path):
+    aside = place / "outputs" / "superseded"
+    (tmp_path / "disk").mkdir()
+    aside.symlink_to(tmp_path / "disk")
+    _json(capsys, "rm", f"run={ids[0]}")
+    assert list((tmp_path / "disk").iterdir())
+    _json(capsys, "rm", f"run={ids[0]}", "undo=true")
+    assert main(["verify", f"run={ids[0]}"]) == 0
+    capsys.readouterr()
+    (place / "outputs" / "runs").rename(tmp_path / "runs")
+    (place / "outputs" / "runs").symlink_to(tmp_path / "runs")
+    _json(capsys, "rm", f"run={ids[0]}")

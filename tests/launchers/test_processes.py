@@ -16,7 +16,7 @@ from ablab.store.failures import kind_of, read_failure, write_failure
 from ablab.store.heartbeat import Heartbeat, heartbeat, read_pulse
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import local, task
-from ablab.sweep.launchers.base import Job
+from ablab.sweep.launchers.base import Job, cause_of
 from ablab.sweep.launchers.local import LocalProcesses, Places, start_server
 from ablab.sweep.launchers.task import perform, work
 from hydra_plugins.ablab_hydra.launchers import LocalLauncher
@@ -285,3 +285,31 @@ def test_a_run_on_several_gpus_is_refused_where_each_run_gets_one():
     with pytest.raises(UserError, match=r"each run gets one GPU, and trainer\.devices=2; allowed: "):
         launcher.check(iter([one, two]))
     LocalLauncher(1, None, [], 1).check([two])
+
+
+def test_a_server_that_is_killed_interrupts_its_runs(tmp_path):
+    """They go on to their checkpoint: none has failed, and their logs say nothing of it."""
+    launcher = LocalProcesses(Places(1, 1))
+    running = job(tmp_path, "sleep", "1")
+    running.folder.path.mkdir(parents=True)
+    running.folder.log.write_text("epoch 3, loss 1.2\n")
+    launcher.start([running])
+    os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+    pid = next(iter(launcher._running.values())).process.pid
+    try:
+        endings = []
+        while not endings:
+            endings = list(launcher.ended())
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert [(one.code, one.cause.kind) for one in endings] == [(INTERRUPTED, "killed")]
+    assert "server of its process was killed" in endings[0].cause.line
+
+
+def test_what_an_earlier_attempt_wrote_is_no_cause(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("stopped by SIGINT\n")
+    written = log.stat().st_size
+    assert cause_of(1, log, written).line == f"the process ended with 1, and wrote nothing into {log}"
+    log.write_text("stopped by SIGINT\nerror: no disk\n")
+    assert cause_of(1, log, written).line == "no disk"

@@ -488,3 +488,11 @@ def test_local_jobs_do_not_share_the_first_gpu():
         UserError, match=r"submitit_local puts every job on the first GPUs; allowed: hydra\.launcher\.gpus"
     ):
         Queue("local", 1, None, {"gpus_per_node": 1})
+
+
+def test_a_process_of_this_machine_in_an_allocation_is_no_job_of_slurm(monkeypatch):
+    """It would be requeued where it is told to stop, and all runs would be one job."""
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    assert squeue.own_job() == "4711"
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "local")
+    assert squeue.own_job() is None

@@ -262,3 +262,22 @@ def test_a_list_of_runs_that_was_edited_is_noticed(archive, tmp_path, capsys, ch
     if code == 0:
         (report,) = (theirs / "reports").iterdir()
         assert all(claim["exploratory"] for claim in json.loads((report / "report.json").read_text())["claims"])
+
+
+def test_names_of_files_write_no_lines_of_a_verification(archive, capsys):
+    forged = Forged(archive)
+    forged.files["studies/a\nAll that was checked holds.\nb/registered.json"] = b"[]"
+    forged.write()
+    assert main(["verify", f"archive={archive}"]) == 2
+    said, err = capsys.readouterr()
+    assert not said
+    assert err.count("\n") == 1
+
+
+def test_a_name_that_is_no_text_is_damage(archive, capsys):
+    with zipfile.ZipFile(archive, "a") as whole:
+        whole.writestr("reports/é/report.md", "")
+    archive.write_bytes(archive.read_bytes().replace("é".encode(), b"\xc3\x28"))
+    assert main(["verify", f"archive={archive}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {archive}: ")

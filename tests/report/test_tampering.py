@@ -9,9 +9,12 @@ import shutil
 import pytest
 
 from ablab.commands.cli import main
-from ablab.commands.verification import faults_of
+from ablab.commands.verification import faults_of, verify_runs
+from ablab.judge.custody import links
 from ablab.judge.flaws import checked
 from ablab.judge.selection_of_study import of_study
+from ablab.store.chain import Chain
+from ablab.store.finished import FinishedRun
 from ablab.store.register import REGISTER, waiting_for
 from ablab.study.definition import define
 from ablab.study.extending import close
@@ -286,6 +289,40 @@ def test_a_kill_between_entry_and_name_has_no_flaw(place):
         register(place.study)
         assert path.exists()
         assert place.report() == []
+
+
+def test_a_kill_between_entry_and_name_of_what_was_there_before_has_no_flaw(place, capsys, monkeypatch):
+    """The second registration of a study, and an evaluation: nothing was edited, and nothing is gone."""
+    place.declare(EXPERIMENT.replace("seeds: [1, 2, 3]", "seeds: [1, 2, 3, 4]"))
+    monkeypatch.setattr("ablab.store.register.rename", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        register(place.study)
+    monkeypatch.undo()
+    folder = place.folder()
+    (evaluation, *_) = sorted((folder.path / "evaluations").glob("*.json"))
+    evaluation.rename(waiting_for(evaluation))
+    assert not any("edited" in flaw or "gone" in flaw for flaw in place.report())
+    assert not any(link.fault for link in links(folder, Chain.of(place.outputs)) if "evaluations" in link.file)
+    assert main(["pack", f"runs={folder.run_id}", f"to={place.outputs}.zip", f"outputs={place.outputs}"]) == 2
+    assert "a kill came before it had its name; allowed: to pack once the line" in capsys.readouterr().err
+
+
+def _killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_what_ends_while_runs_are_verified_is_in_the_register(place, capsys):
+    """Links of one run after another are checked, which takes long, and another run may be evaluated meanwhile."""
+    folder, chain = place.folder(), Chain.of(place.outputs)
+    found = folder.evaluations()[0].model_copy(update={"evaluation_id": "another0000"})
+    folder.write_evaluation(found, None)
+    assert any(link.fault == "is not in the register" for link in links(folder, chain))
+    before = Chain.of
+    calls = iter([chain])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Chain, "of", lambda store: next(calls, None) or before(store))
+        verified = verify_runs([FinishedRun(folder, folder.record())], Console())
+    assert [one.broken for one in verified if one.broken and "register" in one.broken] == []
 
 
 def test_a_closing_that_was_deleted(place):

@@ -10,6 +10,7 @@ from ablab.files import read_json
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search import announced, define_search
+from ablab.study.study_file import kept_file
 from tests.study.conftest import SEARCH, STUDY
 
 OTHER = STUDY.replace("Does it help?", "Does something else?")
@@ -90,3 +91,17 @@ def test_tuning_and_search_belong_to_the_file_too(written):
     register(announced(define_search(written("a", SEARCH))))
     with pytest.raises(UserError, match=r"^b/exp\.yaml: .* another file"):
         define_search(written("b", SEARCH.replace("0.4", "0.3")))
+
+
+def test_a_kill_before_the_file_is_kept_is_made_up_for(written, monkeypatch):
+    study = define(written("a", STUDY))
+    register(study)
+    path = kept_file(study.folder)
+    edited = define(written("a", OTHER))
+    with monkeypatch.context() as patch:
+        patch.setattr("ablab.study.ledger.keep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            register(edited)
+    assert path.read_text() == STUDY
+    register(edited)
+    assert path.read_text() == OTHER

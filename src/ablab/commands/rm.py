@@ -57,7 +57,7 @@ class Dependents:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._studies = {name: store.of_study(name) for name in store.studies}
-        self._reports = {path.parent.name: _text(path) for path in sorted(store.path.glob("reports/*/report.json"))}
+        self._reports = {path.parent.name: _text(path) for path in sorted(store.path.glob("reports/[!.]*/report.json"))}
 
     def of(self, run: Run) -> list[str]:
         """Return a line for each: studies, reports, runs that began from it, and pruned models."""
@@ -126,8 +126,7 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
 def check_inside(store: Store, path: Path) -> None:
     """Raise UserError for a folder that is a link, or lies outside the store that is named."""
     inside = path.resolve().parent in {(store.path / name).resolve() for name in ("runs", ASIDE)}
-    in_store = path.resolve().is_relative_to(store.path.resolve())
-    if path.is_symlink() or not inside or not in_store:
+    if path.is_symlink() or not inside:
         raise UserError(f"{path}: does not lie in the store {store.path}; allowed: outputs=<its store>")
 
 

@@ -103,7 +103,10 @@ def _links(runs: Sequence[FinishedRun], console: Console) -> list[RunVerified]:
     verified = []
     with console.counting("checking digests", len(runs)) as advance:
         for run in runs:
-            found = list(links(run.folder, chains[run.folder.outputs]))
+            found = list(links(run.folder, chains[store := run.folder.outputs]))
+            if any(link.fault is not None for link in found):  # what has ended since the register was read is in it
+                chains[store] = Chain.of(store)
+                found = list(links(run.folder, chains[store]))
             fault = next((f"{link.file} {link.fault}" for link in found if link.fault is not None), None)
             if fault is not None:
                 console.say(f"{run.run_id}: {fault}")

@@ -67,7 +67,11 @@ def rename(made: Path, path: Path) -> None:
 
 def move(path: Path, place: Path) -> None:
     """Move a folder, also to another file system; it is on disk at its place when this returns."""
-    shutil.move(path, place)
+    try:
+        shutil.move(path, place)
+    except shutil.Error as error:  # of a copy to another file system, which ends before the original is removed
+        shutil.rmtree(place, ignore_errors=True)
+        raise OSError(errno.EIO, str(error.args[0][0][2]), str(place)) from None
     with naming(place):
         sync(place)
         keep_names(place.parent)
@@ -227,7 +231,7 @@ def remove_abandoned(halves: Iterable[Path], now: float) -> None:
     for left in halves:
         with suppress(OSError):  # its writer may just have named it, or it is another user's
             if now - left.stat().st_mtime > ABANDONED:
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def end_of_lines(file: BinaryIO | FileIO, before: int | None = None) -> int:

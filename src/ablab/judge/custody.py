@@ -14,7 +14,7 @@ from ablab.files import sha256
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.pack import unpacked
 from ablab.store.records import Evaluation, Record
-from ablab.store.register import REGISTER, file_digest
+from ablab.store.register import REGISTER, as_entered, file_digest
 from ablab.store.run_folder import LAST, SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, is_stored_code, is_stored_text, place_of
 from ablab.tasks.identity import run_id
@@ -57,8 +57,8 @@ def _links(folder: RunFolder, chain: Chain) -> Iterator[Link]:
         return
     if not chain.digests and record.stretches and record.stretches[-1].left is not None:
         yield Link(REGISTER, GONE)  # runs of before the register began do not say what training left
-    for file in entered or ():
-        if not (folder.path / file).exists():
+    for file, digest in (entered or {}).items():
+        if not as_entered(folder.path / file, digest).exists():
             yield Link(_place(folder, file), f"was entered in the register and {GONE}")
     own = run_id(recipe) == name == record.run_id
     yield Link(_place(folder, "recipe.yaml"), None if own else f"is not the recipe of {record.run_id}")

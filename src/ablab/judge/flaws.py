@@ -17,7 +17,7 @@ from ablab.judge.runs import ArmRun
 from ablab.judge.selection import SelectedArms
 from ablab.store.chain import RECORD, Chain, History
 from ablab.store.pack import PackIndex, unpacked
-from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, file_digest, waiting_for
+from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, as_entered, file_digest
 from ablab.store.run_folder import RunFolder
 
 MOST_NAMED = 5
@@ -155,17 +155,18 @@ def _lost(stamp: str) -> str:
 def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
     path, entries = study / f"{what}.json", chain.of_study(study.name, what)
     digest = chain.files.get(_place(study, what))
+    there = as_entered(path, digest)
     when = f" on {entries[0].at[:10]}" if entries else ""
     was = "the loop began" if what == LOOP else f"the study was {what}"
     if digest is None:
         if path.exists():
             yield f"{path.name} was never entered in the register: it {FROM_ELSEWHERE}"
-    elif not _lies(path, digest):
+    elif not there.exists():
         yield f"{path.name} is gone, and {was}{when}"
-    elif _is_another(path, digest):
+    elif file_digest(there) != digest:
         yield f"{path.name} is not what was entered: it was edited"
-    elif what != LOOP and path.exists() and (there := len(_rows(path))) < len(entries):
-        yield f"{path.name} was made anew: {was}{when}, and {there} of {len(entries)} entries are left"
+    elif what != LOOP and (left := len(_rows(there))) < len(entries):
+        yield f"{path.name} was made anew: {was}{when}, and {left} of {len(entries)} entries are left"
 
 
 def _place(study: Path, what: str) -> str:
@@ -198,7 +199,7 @@ def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
     if not history.has_ended:
         if run.record is not None:
             yield f"runs that the register does not know, so that they {FROM_ELSEWHERE}", name
-    elif not _lies(path / RECORD, history.files.get(RECORD)):
+    elif not as_entered(path / RECORD, history.files.get(RECORD)).exists():
         yield GONE, name
     else:
         yield from ((kind, f"{name}/{file}") for kind, file in _of_files(history, run))
@@ -207,13 +208,14 @@ def _of_run(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
 def _of_files(history: History, run: ArmRun) -> Iterator[tuple[str, str]]:
     relied = {*_relied_on(run)}
     for file in sorted(relied | set(history.files)):
-        path, digest = run.folder.path / file, history.files.get(file)
+        digest = history.files.get(file)
+        path = as_entered(run.folder.path / file, digest)
         if digest is None:
             if not history.is_older:
                 yield f"results that the register does not know, so that they {FROM_ELSEWHERE}", file
-        elif not _lies(path, digest):
+        elif not path.exists():
             yield "results that were entered are gone", file
-        elif file in relied and _is_another(path, digest):
+        elif file in relied and file_digest(path) != digest:
             yield "results are not what was entered: they were edited", file
         elif file in relied and file in history.made_again:
             yield REMADE, file
@@ -242,17 +244,6 @@ def _relied_on(run: ArmRun) -> Iterator[str]:
     if run.evaluation is not None:
         yield f"evaluations/{run.evaluation.evaluation_id}.json"
     yield from (f"curves/{curve.curve_id}.json" for curve in run.curves)
-
-
-def _lies(path: Path, digest: str | None) -> bool:
-    """Return whether the file is there; between its entry and its naming, or if killed then, it waits beside."""
-    waiting = waiting_for(path)
-    return path.exists() or (waiting.exists() and file_digest(waiting) == digest) or path.exists()
-
-
-def _is_another(path: Path, digest: str) -> bool:
-    """Return whether the file is there, with other bytes than were entered."""
-    return path.exists() and file_digest(path) != digest
 
 
 def named(things: Sequence[object]) -> str:

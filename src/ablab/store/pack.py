@@ -22,7 +22,7 @@ from ablab.files import sha256
 from ablab.files.disk import replacing
 from ablab.store.chain import Chain
 from ablab.store.records import Strict
-from ablab.store.register import CLAIMS, REGISTER
+from ablab.store.register import CLAIMS, REGISTER, is_waiting
 from ablab.store.run_folder import SELECTED, STATE, TOKENIZERS, RunFolder
 from ablab.store.shared import DIGEST, REFERENCES, SOURCES, place_of
 
@@ -77,7 +77,7 @@ class PackIndex(Contents):
     made: OneLine
     stamp: str | None
     runs: Sequence[Annotated[str, StringConstraints(pattern=r"^r[0-9a-f]+$")]]
-    files: dict[str, str]
+    files: dict[Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\u0085\u2028\u2029]*$")], str]
 
     @field_validator("runs")
     @classmethod
@@ -192,7 +192,7 @@ def _absolute(path: Path) -> Path:
 
 DAMAGED = (
     *(OSError, EOFError, KeyError, NotImplementedError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, ValidationError),
+    *(zipfile.BadZipFile, zlib.error, ValidationError, UnicodeDecodeError),
     *LZMA,
 )
 """What the libraries raise for an archive that is damaged, or was made by another program."""
@@ -239,6 +239,13 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, diges
 
 
 def _files(outputs: Path, runs: Sequence[RunFolder], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files of an archive. UserError where a kill left one without its name: it would lack there for good."""
+    places = [run.path / place for run in runs for place in ("", "evaluations", "curves")]
+    for path in (path for place in (*places, *folders) for path in place.glob(".*") if is_waiting(path)):
+        raise UserError(
+            f"{path}: is being written, or a kill came before it had its name; allowed: to pack once the line that "
+            "makes it was typed again"
+        )
     yield from _within(outputs / REGISTER)
     yield from _within(outputs / CLAIMS)
     if any((folder / "registered.json").exists() for folder in folders):  # others may have claimed about the same runs

@@ -129,6 +129,15 @@ def waiting_for(path: Path) -> Path:
     return path.with_name(f".{path.name}.{WAITING}")
 
 
+def as_entered(path: Path, digest: str | None) -> Path:
+    """Return where the content that was entered lies: `path`, or beside it, where a kill came before its naming."""
+    waiting = waiting_for(path)
+    try:
+        return waiting if digest is not None and file_digest(waiting) == digest else path
+    except OSError:  # none waits, or none any more
+        return path
+
+
 def is_waiting(path: Path) -> bool:
     """Return whether the file waits for its entry under a name by `waiting_for`."""
     return path.name.endswith(f".{WAITING}")

@@ -27,7 +27,7 @@ from ablab.store.records import Record, now
 from ablab.store.register import Register, ended_runs
 from ablab.store.run_folder import RunFolder
 from ablab.study.study import Cell, Study
-from ablab.study.study_file import check_own, is_edit, keep, kept_file
+from ablab.study.study_file import StudyFile, check_own, is_edit, keep, kept
 from ablab.tasks.identity import condition_id, differing
 
 
@@ -168,7 +168,7 @@ def _register(study: Study) -> list[str]:
             "typed": list(study.typed),
         }
         Register(study.outputs).write(path, [*known, entry], "registered", study=study.folder.name)
-    if study.file is not None and (is_new or not kept_file(study.folder).exists()) and not study.is_tuning:
+    if study.file is not None and (is_new or not _keeps(study.file, study.folder, known)) and not study.is_tuning:
         keep(study.file, study.folder)
     said = _list(study)
     if is_new and is_edit(study.file, known):
@@ -176,6 +176,16 @@ def _register(study: Study) -> list[str]:
     if not is_unseen and (what := _departed(study, known)):
         said.append(f"{study.name}: {what} differ from those of the first launch: its claims are exploratory by now")
     return said
+
+
+def _keeps(file: StudyFile, folder: Path, known: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the file of the last registration is kept: a kill may have come before it was."""
+    try:
+        there = kept(folder)
+    except UserError:  # it was edited, and is written anew
+        return False
+    was_registered = bool(known) and known[-1].get("content") == file.content
+    return there is not None and (there.content == file.content or not was_registered)
 
 
 def _list(study: Study) -> list[str]:

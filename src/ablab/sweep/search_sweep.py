@@ -70,7 +70,7 @@ def _known_before(search: SearchStudy) -> int:
         return 0
     try:
         return len((search.folder / TRIALS).read_text(encoding="utf-8").splitlines()) - 1
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 

@@ -172,7 +172,7 @@ def is_closed(study: Study, entries: Mapping[str, LedgerEntry]) -> bool:
     """Return whether arms.csv has the figures of these runs; other commands may have ended some, or arms are others."""
     path, index = study.folder / COMPARISON, index_of(study.outputs)
     rows = [figures(study.task, row) for row in rows_of(study, entries, index.evaluation)]
-    return path.is_file() and path.read_text() == _as_csv(rows)
+    return path.is_file() and path.read_bytes() == _as_csv(rows).encode()
 
 
 def _as_csv(rows: Sequence[Mapping[str, object]]) -> str:

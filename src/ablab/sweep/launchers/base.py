@@ -202,12 +202,15 @@ def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> N
         write_failure(folder.failure, kind, line, log, now())
 
 
-def cause_of(code: int, log: Path) -> Cause:
-    """Return the cause from exit code and log. Linux sends SIGKILL to a process that exhausts memory."""
+def cause_of(code: int, log: Path, written: int = 0) -> Cause:
+    """Return the cause from exit code and log, of which earlier attempts have written the first bytes.
+
+    Linux sends SIGKILL to a process that exhausts memory.
+    """
     if code < 0:
         name = signal_name(-code)
         return Cause("killed", f"the process was killed by {name}" + (" (out of memory?)" if code == -9 else ""))
-    return Cause("error", _last_line(log) or f"the process ended with {code}")
+    return Cause("error", _last_line(log, written) or f"the process ended with {code}, and wrote nothing into {log}")
 
 
 def _attempts(job: Job) -> int:
@@ -215,9 +218,9 @@ def _attempts(job: Job) -> int:
     return failure.attempts if failure else 0
 
 
-def _last_line(log: Path) -> str:
+def _last_line(log: Path, written: int) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = log.read_bytes()[written:].decode(errors="replace").strip().splitlines()
     except OSError:
         return ""
     return lines[-1].removeprefix("error: ") if lines else ""

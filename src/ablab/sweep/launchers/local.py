@@ -16,9 +16,9 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.util import get_temp_dir
 
 from ablab.code.machine import cores, memory
-from ablab.errors import UserError
+from ablab.errors import INTERRUPTED, UserError
 from ablab.sweep.launchers import task
-from ablab.sweep.launchers.base import POLL_SECONDS, Ending, Job, Launcher, cause_of
+from ablab.sweep.launchers.base import POLL_SECONDS, Cause, Ending, Job, Launcher, cause_of
 from ablab.text import how_many
 
 
@@ -131,9 +131,10 @@ class LocalProcesses(Launcher):
         for job in jobs:
             environment = self._free.popleft()
             words = job.line(self.places.threads)
+            written = job.folder.log.stat().st_size if job.folder.log.exists() else 0
             process = self._context.Process(target=task.work, args=(words, str(job.folder.log), environment))
             process.start()  # the first call lasts until the server has imported; a stop may come meanwhile
-            self._running[process.sentinel] = _Running(job, process, environment)
+            self._running[process.sentinel] = _Running(job, process, environment, written)
 
     def ended(self) -> Iterator[Ending]:
         """Yield the jobs whose process has ended."""
@@ -144,7 +145,10 @@ class LocalProcesses(Launcher):
             code = running.process.exitcode
             assert code is not None
             self._free.append(running.environment)
-            yield Ending(running.job, code, cause_of(code, running.job.folder.log))
+            if code == LOST:
+                yield Ending(running.job, INTERRUPTED, Cause("killed", "the server of its process was killed"))
+            else:
+                yield Ending(running.job, code, cause_of(code, running.job.folder.log, running.written))
 
     def end(self, *, kill: bool) -> None:
         """Send a signal to each process: SIGINT, or SIGKILL to kill."""
@@ -154,11 +158,18 @@ class LocalProcesses(Launcher):
                     os.kill(running.process.pid, signal.SIGKILL if kill else signal.SIGINT)
 
 
+LOST = 255
+"""The exit code that multiprocessing gives to processes whose server has ended: they go on, to their checkpoint."""
+
+
 @dataclass(frozen=True)
 class _Running:
+    """A process. `written`: bytes of its log from earlier attempts."""
+
     job: Job
     process: ForkServerProcess
     environment: dict[str, str]
+    written: int
 
 
 def start_server(preloaded: list[str]) -> None:

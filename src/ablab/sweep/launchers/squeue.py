@@ -99,7 +99,12 @@ def jobs() -> dict[str, InQueue] | None:
 
 
 def own_job() -> str | None:
-    """Return the id of the job of Slurm that this process belongs to; None outside a job."""
+    """Return the id of the job of Slurm that this process belongs to; None outside a job.
+
+    A process of submitit on this machine, in an allocation, is no job of its own.
+    """
+    if os.environ.get("SUBMITIT_EXECUTOR") == "local":
+        return None
     if (array := os.environ.get("SLURM_ARRAY_JOB_ID")) is not None:
         return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
     return os.environ.get("SLURM_JOB_ID") or None
