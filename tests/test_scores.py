@@ -6,9 +6,13 @@ import re
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from ablab.config import compose
+from ablab.fields import flatten
 from ablab.study.experiment import Claimed, Metric
 from ablab.tasks import score as scores_of
 from ablab.tasks.registry import task_named
+from ablab.transformer.language_model.schema import recipe
+from ablab.transformer.language_model.scores import COMPARED
 from ablab.transformer.translation.scores import COSTS, SCORES
 from tests.translation import MEASURES
 
@@ -104,3 +108,33 @@ def test_bleu_depends_on_how_words_are_found(metric, words_matter):
 
 def test_results_from_elsewhere_have_no_recipe_and_go_on_being_compared():
     assert unlike("valid_loss", [{}, {}]) is None
+
+
+def test_losses_of_a_language_model_on_sentence_pairs_depend_on_the_size_of_the_vocabulary():
+    """Whose recipes leave out that they have subwords."""
+    recipes = [
+        flatten(recipe(compose(["task=language_model", "data=numbers", f"data.vocab_size={size}"]).config, None))
+        for size in (500, 1000)
+    ]
+    for name in ("test_loss", "test_perplexity", "test_accuracy", "valid_loss"):
+        assert "data.vocab_size 500, 1000" in COMPARED[name].scale.unlike(name, recipes)
+    assert COMPARED["test_bits_per_byte"].scale.unlike("x", recipes) is None
+    assert COMPARED["test_loss"].scale.unlike("x", [recipes[0]] * 2) is None
+
+
+@pytest.mark.parametrize("key", ["data.valid_documents", "data.valid_pairs", "data.valid_share"])
+def test_validations_on_other_text_of_a_language_model_are_not_compared(key):
+    recipes = [{key: 5, "data.side": "tgt"}, {key: 20, "data.side": "tgt"}]
+    for name, score in COMPARED.items():
+        if name.startswith("valid_"):
+            assert "is that of a text, and the texts differ" in score.scale.unlike(name, recipes)
+    assert COMPARED["test_bits_per_byte"].scale.unlike("x", recipes) is None
+
+
+def test_a_given_tokenizer_has_its_own_rule_for_characters(tmp_path):
+    path = tmp_path / "cf.model"
+    path.write_bytes(b"")
+    (one, other) = ({"data.vocab_size": 60}, {"data.tokenizer": str(path)})
+    for name in ("test_loss_per_character", "valid_loss_per_character"):
+        assert "tells apart" in SCORES[name].scale.unlike(name, [one, other])
+        assert SCORES[name].scale.unlike(name, [other, other]) is None

@@ -29,6 +29,8 @@ REFUSED = {
     ("pruning=data_driven",): "layerdrop_rates=learned",
     ("position=learned", "position.max_length=64"): "model.context=128",
     ("optim.batch_tokens=100",): "allowed: 128 or more",
+    ("pruning=search", "pruning.together=true"): "pruning.together=true",
+    ("data.vocab_size=3",): "data.vocab_size=3: allowed: 4",
     ("layerdrop_rates=linear",): "layerdrop above 0",
     ("smoke=true", "model.context=abc"): "model.context=abc: allowed: a whole number",
     ("smoke=true", "data.vocab_size=abc"): "data.vocab_size=abc: allowed: a whole number",
@@ -153,3 +155,32 @@ def test_scores_of_the_other_side_or_of_other_letters_are_those_of_another_text(
             )
     bytes_of_both = [{**pieces, "data.side": each} for each in ("src", "tgt")]
     assert "texts differ" in scores["valid_loss"].unlike(bytes_of_both)
+
+
+def test_test_sentences_without_text_are_refused_before_training(tmp_path):
+    for split, source in (("train", "a b c\n" * 40), ("valid", "a\n" * 4), ("test", "\n\nlater\n")):
+        for side in ("en", "de"):
+            (tmp_path / f"{split}.{side}").write_text(source)
+    words = (
+        *PLAIN,
+        "data=text",
+        *(f"data.{split}={tmp_path / split}" for split in ("train", "valid", "test")),
+        "data.hard_vocab_limit=false",
+        f"outputs={tmp_path}",
+    )
+    with pytest.raises(UserError, match=r"data.test_pairs=2: none of these has text on the side tgt; allowed: more of"):
+        plan(compose([*words, "data.test_pairs=2"]))
+    assert plan(compose([*words, "data.test_pairs=3"])).run_id
+
+
+def test_a_smoke_run_refuses_a_vocabulary_that_the_whole_text_cannot_give(tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("\n\n".join(f"a b c {n}" for n in range(80)))
+    words = [
+        "task=language_model",
+        "data=documents",
+        f"data.train={tmp_path / 'text.txt'}",
+        "data.separator=blank_line",
+    ]
+    line = [*words, "smoke=true", "logger=none", "data.vocab_size=5000", f"outputs={tmp_path}"]
+    assert main(["train", *line, "data.hard_vocab_limit=true"]) == 2
+    assert "data.vocab_size=5000" in capsys.readouterr().err

@@ -174,3 +174,10 @@ def test_options_of_a_parallel_corpus_hold_for_its_side():
     assert [len([*found]) for found in (texts.documents("train"), texts.documents("valid"), test)] == [20, 3, 2]
     assert name == "test"
     assert all(text == text.lower() for text in texts.documents("train"))
+
+
+def test_a_file_is_one_test_set_alone(train, tmp_path):
+    """Each of its documents would count twice in every interval."""
+    for other in (f"{train.parent}/./{train.name}", str(train.parent)):
+        with pytest.raises(UserError, match=f"data.test={train},.* is named twice; allowed: each file once"):
+            check_texts(documents(train, separator="line", test=[str(train), other]))

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, InstanceOf, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, model_validator
 
 from ablab.errors import UserError
 from ablab.fields import EVALUATION, RUNTIME, Count, Formerly, Group, ReadIf
@@ -129,7 +129,7 @@ class Corpus(Group):
     src: str
     tgt: str
     side: Annotated[Literal["src", "tgt"] | None, Formerly(None)]
-    vocab_size: Annotated[Count, ReadIf(("tokenizer",), learns, f"data.tokenizer={', '.join(TRAINED)}")]
+    vocab_size: Annotated[int, Field(ge=4), ReadIf(("tokenizer",), learns, f"data.tokenizer={', '.join(TRAINED)}")]
     hard_vocab_limit: Annotated[
         bool,
         RUNTIME,

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from ablab.errors import UserError
@@ -186,12 +187,16 @@ DIFFERENCES = "differences.tsv"
 
 
 class Agreement(NamedTuple):
-    """Number of sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread."""
+    """Number of sentences, those that differ as (source, ours, theirs), and seconds of each engine on one thread.
+
+    `longer`: how many were left out, as an exported model could not write translations of their limit.
+    """
 
     sentences: int
     different: list[tuple[str, str, str]]
     our_seconds: float
     their_seconds: float
+    longer: int = 0
 
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
@@ -200,6 +205,7 @@ class Agreement(NamedTuple):
         return [
             f"Greedy translations of {self.sentences:,} test sentences: {count:,} differ from ours{where}",
             f"Seconds: {self.their_seconds:.1f}, ours {self.our_seconds:.1f}",
+            *([f"{self.longer:,} longer ones were left out"] if self.longer else []),
         ]
 
 
@@ -212,11 +218,16 @@ def compare(
 ) -> Agreement:
     """Translate with both engines, and write the sentences that differ beside the exported model."""
     ours, other = Translator(model, tokenizers), CTranslate2Translator(folder)
+    search, whole = DecodingConfig(1, 0.0), len(sources)
+    lengths = np.diff(ours.encode(sources).offsets)
+    sources = [
+        text for text, words in zip(sources, lengths, strict=True) if words + search.max_extra_tokens < POSITIONS
+    ]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         began = time.perf_counter()
-        mine = ours.best(ours.encode(sources), DecodingConfig(1, 0.0), progress)
+        mine = ours.best(ours.encode(sources), search, progress)
         between = time.perf_counter()
     finally:
         torch.set_num_threads(threads)
@@ -227,4 +238,4 @@ def compare(
     if different:
         rows = [("source", "ours", "exported"), *different]
         write_lines(folder / DIFFERENCES, ("\t".join(row) for row in rows))
-    return Agreement(len(sources), different, between - began, ended - between)
+    return Agreement(len(sources), different, between - began, ended - between, whole - len(sources))

@@ -72,6 +72,8 @@ class LanguageModelConfig(LanguageModelArchitecture, TransformerConfig):
     def violations(self) -> Iterator[str]:
         yield from _context(self)
         yield from _sites(self)
+        if getattr(self.pruning, "together", False):
+            yield "pruning.together=true: a language model has one stack; allowed: false"
         yield from super().violations()
 
 

@@ -1,6 +1,6 @@
 """The scores of a language model's run, and what they depend on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -40,7 +40,7 @@ OF_NO_TOKENIZER = ("data.valid_pairs", "data.valid_documents")
 
 def _vocabulary(recipe: Recipe) -> Mapping[str, Any]:
     """Return what decides the tokens of a flat recipe: bytes are the same for every text, and so is a given file."""
-    tokenizer = str(recipe.get("data.tokenizer"))
+    tokenizer = str(recipe.get("data.tokenizer", "bpe"))  # which a recipe leaves out, where it is of sentence pairs
     if tokenizer == "byte" or tokenizer not in ("char", "bpe", "unigram"):
         return {"data.tokenizer": tokenizer}
     return {key: value for key, value in recipe.items() if key.startswith("data.") and key not in OF_NO_TOKENIZER}
@@ -92,29 +92,31 @@ SCORES: Mapping[str, Score] = {
 """Scores of quality, by their names in experiment files."""
 
 
-def _text(recipe: Recipe) -> Mapping[str, Any]:
-    """Return what of sentence pairs is read, which their digest, that of both sides as they are, does not say."""
-    return {key: recipe.get(key) for key in ("data.side", "data.lowercase")}
+PAIRS = ("data.side", "data.lowercase")
+"""What of sentence pairs is read, which their digest, that of both sides as they are, does not say."""
 
-
-OF_A_TEXT = Scale("is that of a text, and the texts differ", _text)
+VALIDATED = ("data.valid_pairs", "data.valid_documents", "data.valid_share")
+"""How much text validation reads."""
 
 
 @dataclass(frozen=True)
 class OfAText(Scale):
-    """A scale of one text: of another, nothing can be compared instead."""
+    """A scale of one text, which these keys of a recipe choose: of another, nothing can be compared instead."""
+
+    keys: Sequence[str] = PAIRS
 
     def unlike(self, title: str, recipes: Iterable[Recipe]) -> str | None:
         given = list(recipes)
         known = [{key: one.get(key) for other in given for key in other} for one in given]  # what one lacks differs
-        return OF_A_TEXT.unlike(title, known) or super().unlike(title, known)
+        text = Scale("is that of a text, and the texts differ", lambda one: {key: one.get(key) for key in self.keys})
+        return text.unlike(title, known) or super().unlike(title, known)
 
 
 def _of_a_text(score: Score) -> Score:
-    if (own := score.scale) is None:
-        return replace(score, scale=OF_A_TEXT)
-    scale = OfAText(own.reason, lambda recipe: {**_text(recipe), **own.settings(recipe)}, own.instead)
-    return replace(score, scale=scale)
+    own, keys = score.scale, (*PAIRS, *VALIDATED) if score.place == "validation" else PAIRS
+    if own is None:
+        return replace(score, scale=OfAText("", lambda _: {}, keys=keys))
+    return replace(score, scale=OfAText(own.reason, own.settings, own.instead, keys))
 
 
 COMPARED: Mapping[str, Score] = {name: _of_a_text(score) for name, score in SCORES.items()}

@@ -15,7 +15,7 @@ from ablab.tasks.score import Scores
 from ablab.tasks.task import Chart, Nouns
 from ablab.text import duration, how_many, program
 from ablab.tracking.console import Console
-from ablab.transformer.data.documents.texts import check_sizes, check_texts, text_of
+from ablab.transformer.data.documents.texts import check_sizes, check_tests, check_texts, text_of
 from ablab.transformer.language_model.analyses import wanted
 from ablab.transformer.language_model.schema import (
     NAME,
@@ -100,6 +100,7 @@ class LanguageModelling(TransformerTask):
 
     def check_asked(self, composed: Composed) -> None:
         check_sizes(composed.asked or composed.config.data)  # type: ignore[attr-defined]
+        check_tests(composed.config.data)  # type: ignore[attr-defined]
 
     def check_reopened(self, config: LanguageModelConfig, folder: RunFolder, record: Record) -> None:
         self.check(config)

@@ -9,7 +9,7 @@ from ablab.config.kinds import outside_parts
 from ablab.tracking.console import Console
 from ablab.transformer.data.corpus import SIZED
 from ablab.transformer.data.documents.packing import PackedSteps
-from ablab.transformer.data.documents.prepared import PreparedText, prepare
+from ablab.transformer.data.documents.prepared import PreparedText, check_vocabulary, prepare
 from ablab.transformer.data.documents.tokenizers import save_tokenizer
 from ablab.transformer.data.vocabulary import told_size
 from ablab.transformer.language_model.build import build_language_model
@@ -115,8 +115,10 @@ def prepare_training(planned: PlannedLanguageModel, console: Console) -> Work:
 
 
 def _prepare(planned: PlannedLanguageModel, console: Console) -> TextTrainable:
-    prepared = prepare(planned.config.data, planned.outputs / "corpora", console.say, console.counting)
-    data = planned.config.data
+    asked, data = planned.composed.asked, planned.config.data
+    if asked is not None and "data.vocab_size" in planned.composed.changes and asked.hard_vocab_limit:
+        check_vocabulary(asked, planned.outputs / "corpora", console.counting)
+    prepared = prepare(data, planned.outputs / "corpora", console.say, console.counting)
     if data.tokenizer in SIZED:
         size = told_size(data.vocab_size, [prepared.manifest["vocab"]], hard=data.hard_vocab_limit)
         if size is not None:

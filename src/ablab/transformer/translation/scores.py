@@ -6,7 +6,7 @@ from typing import Any
 
 from ablab.tasks.score import Recipe, Scale, Score
 from ablab.transformer.config.training import BEST_OF_SEVERAL
-from ablab.transformer.data.corpus import text_settings, vocabulary_settings
+from ablab.transformer.data.corpus import is_file, text_settings, vocabulary_settings
 from ablab.transformer.data.scoring import corpus_bleu
 
 
@@ -21,9 +21,16 @@ TOKEN_NATS = "nats per token"
 
 PER_TOKEN = Scale("is per token, and the vocabularies differ", vocabulary_settings, NATS)
 LETTERS = Scale("depends on the case of letters, which differs", _of_text("data.lowercase"))
-CHARACTERS = Scale(
-    "depends on which characters a model tells apart, which differs", _of_text("data.lowercase", "data.normalization")
-)
+
+
+def _characters(recipe: Recipe) -> Mapping[str, Any]:
+    """Return what decides which characters a model tells apart: a tokenizer that is given has a rule of its own."""
+    found = text_settings(recipe)
+    by = "data.tokenizer" if is_file(str(found.get("data.tokenizer"))) else "data.normalization"
+    return {"data.lowercase": found.get("data.lowercase"), "data.normalization": found.get(by)}
+
+
+CHARACTERS = Scale("depends on which characters a model tells apart, which differs", _characters)
 WORDS = Scale(
     "depends on how the text is read and cut into words, which differs",
     _of_text("data.lowercase", "data.bleu_tokenizer"),

@@ -39,11 +39,10 @@ class Documents(TextCorpus):
         splits = {split: self._places(split) for split in ("train", *HELD_OUT)}
         files = []
         for split, places in splits.items():
-            for place in places:
-                try:
-                    files += files_of([place])
-                except UserError as error:
-                    raise UserError(f"data.{split}={place}: {error}") from None
+            try:
+                files += files_of(places)
+            except UserError as error:
+                raise UserError(f"data.{split}={','.join(places)}: {error}") from None
         for path in files:
             check_readable(path)
         if self.separator != FILE and all(map(is_json, files)):

@@ -73,7 +73,7 @@ class TextCorpus(Group):
     valid_share: Annotated[PartShare, ReadIf(("valid",), lambda valid: valid is None, "data.valid=null")]
     test_share: Annotated[PartShare, ReadIf(("test",), lambda test: test is None, "data.test=null")]
     tokenizer: Annotated[str, AfterValidator(_tokenizer)]
-    vocab_size: Annotated[Count, ReadIf(("tokenizer",), learns, "data.tokenizer=bpe, unigram, char")]
+    vocab_size: Annotated[int, Field(ge=4), ReadIf(("tokenizer",), learns, "data.tokenizer=bpe, unigram, char")]
     hard_vocab_limit: Annotated[
         bool, RUNTIME, ReadIf(("tokenizer",), lambda tokenizer: tokenizer in SIZED, "data.tokenizer=bpe, unigram")
     ]

@@ -10,6 +10,7 @@ from ablab.transformer.data.blocks import subsample
 from ablab.transformer.data.corpus import MODEL, SPLITS, Corpus, Pair, is_file
 from ablab.transformer.data.documents.text_corpus import TextCorpus, allowed_tokenizers
 from ablab.transformer.data.keys import is_blank
+from ablab.transformer.data.text import Text
 
 SIDES = {"src": 0, "tgt": 1}
 
@@ -118,6 +119,17 @@ def in_full(data: Corpus | TextCorpus) -> Corpus | TextCorpus:
 
 def _count_of(data: Corpus | TextCorpus, split: str) -> str:
     return f"{split}_{'pairs' if isinstance(data, Corpus) else 'documents'}"
+
+
+def check_tests(data: Corpus | TextCorpus) -> None:
+    """Raise UserError where the test sentences that are asked for, of files that are here, have no text."""
+    if not isinstance(data, Text) or data.test_pairs is None:
+        return
+    if not any(True for _, documents in OneSide(data).tests() for _ in documents):
+        raise UserError(
+            f"data.test_pairs={data.test_pairs}: none of these has text on the side {data.side or USUAL}; allowed: "
+            "more of them, or null for all"
+        )
 
 
 def check_sizes(data: Corpus | TextCorpus) -> None:
