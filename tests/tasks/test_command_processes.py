@@ -396,3 +396,121 @@ def test_a_signal_without_a_name_has_its_number():
 def test_the_memory_of_a_run_is_that_of_its_command(folder):
     assert main(["train", *words_of(f"held = bytearray(400 * 2**20)\n{DONE}")]) == 0
     assert only_run().record.cost.peak_memory_bytes > 400 * 2**20
+
+
+SAVES = """import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    open("saved", "w").close()
+    sys.exit(3)
+signal.signal(signal.SIGTERM, save)
+open("ready", "w").close()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["python", "saves.py"], ["bash", "run.sh"], ["sh", "-c", "python saves.py; echo done"]]
+)
+def test_what_a_shell_has_started_has_the_grace_too(folder, words):
+    """The shell itself ends at once."""
+    Path("saves.py").write_text(SAVES)
+    Path("run.sh").write_text("python saves.py\necho done\n")
+
+    def watch():
+        if Path("ready").exists():
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        execute(words, {}, watch, timeout=None, grace=30)
+    assert Path("saved").exists()
+
+
+WORKER = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+LAUNCHER = f"""import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", {WORKER!r}, "worker"], start_new_session=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_workers_with_a_session_of_their_own_are_ended(folder, is_killed):
+    """As those of torchrun: with their launcher, and with a killed ablab."""
+    Path("launch.py").write_text(LAUNCHER)
+    asked = "from ablab.tasks.command.process import execute\n"
+    line = "execute(['python', 'launch.py'], {}, lambda: None, timeout=None, grace=0.5)"
+    process = subprocess.Popen([sys.executable, "-c", asked + line])
+    while not Path("worker").exists() or not Path("worker").read_text():
+        time.sleep(0.05)
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL if is_killed else signal.SIGTERM)
+    process.wait(30)
+    worker = Path(f"/proc/{Path('worker').read_text()}")
+    for _ in range(50):
+        if not worker.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("a worker outlives its launcher")
+
+
+@pytest.mark.parametrize(
+    ("said", "last"),
+    [
+        ("Error in fit(x) : no such column\nCalls: fit\nExecution halted\n", "Error in fit(x) : no such column"),
+        ("Error: x\nExecution halted\n", "Error: x"),
+        ("[rank0]: ValueError: bad\nfailed at 12:00\n" + "=" * 60 + "\n", "[rank0]: ValueError: bad"),
+        ("Traceback\ntorch.OutOfMemoryError: CUDA\n" + "-" * 9 + "\n" * 3, "torch.OutOfMemoryError: CUDA"),
+        ("it stops here\n====\n", "it stops here"),
+        ("====\n", "===="),
+    ],
+)
+def test_the_line_of_a_failure_is_that_of_its_error(folder, said, last):
+    with pytest.raises(CommandError, match="ended with exit code 1: ") as told:
+        execute(
+            ["python", "-c", f"import sys; sys.stderr.write({said!r}); sys.exit(1)"],
+            {},
+            lambda: None,
+            timeout=None,
+            grace=1,
+        )
+    assert str(told.value).endswith(f": {last}")
+
+
+@pytest.mark.parametrize("told", ['"NaN"', '"NA"', "null", "NaN"])
+def test_what_stands_for_no_number_in_other_languages_is_divergence(folder, told):
+    assert main(["train", *words_of(result(f'{{"scores": {{"loss": {told}}}}}'))]) == 0
+    assert only_run().state == "diverged"
+
+
+def test_a_diverged_run_needs_no_scores_and_others_may_lack_one(folder):
+    assert main(["train", *words_of(result('{"status": "diverged"}'))]) == 0
+    assert only_run().state == "diverged"
+    assert main(["train", *words_of(result('{"scores": {"loss": 1.5, "auc": null}}'), "outputs=o")]) == 0
+    (run,) = open_store("o").runs()
+    assert run.state == "finished"
+
+
+def test_a_script_that_may_not_be_executed_is_told_so(folder, capsys):
+    Path("run.sh").write_text("echo\n")
+    assert (
+        main(
+            [
+                "train",
+                "task=command",
+                "task.command=[./run.sh,'{seed}','{result}']",
+                "task.scores={loss: {better: lower}}",
+            ]
+        )
+        == 2
+    )
+    assert "./run.sh: may not be executed; allowed: chmod +x, or its interpreter before it" in capsys.readouterr().err
+
+
+def test_a_programs_user_says_its_threads(folder, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    script = "open('threads', 'w').write(os.environ['OMP_NUM_THREADS'])\n" + DONE
+    assert main(["train", *words_of(script, "trainer.threads=2")]) == 0
+    assert Path("threads").read_text() == "2"
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert main(["train", *words_of(script, "trainer.threads=2", "rerun=true")]) == 0
+    assert Path("threads").read_text() == "1"

@@ -78,3 +78,10 @@ def test_only_an_interpreter_is_asked_for_its_version(tmp_path, name, is_asked):
     program.write_text("#!/bin/sh\necho asked\n")
     program.chmod(0o755)
     assert version_of(str(program)) == ("asked" if is_asked else None)
+
+
+def test_scripts_of_other_languages_are_found_by_their_ending(project):
+    for name in ("fit.R", "fit.jl", "job.sh", "nb.ipynb", "t.js"):
+        Path(name).write_text("")
+    command = ["Rscript", "fit.R", "fit.jl", "job.sh", "nb.ipynb", "t.js", "a\0b", "{seed}"]
+    assert undeclared(command, ["job.sh"]) == ["fit.R", "fit.jl", "nb.ipynb", "t.js"]

@@ -17,6 +17,7 @@ from ablab.store.chain import Chain
 from ablab.tasks.command.task import Command
 from ablab.tracking.tracker import Tracker, closing
 from tests.tasks.commands import DONE, TRAIN, words_of
+from tests.tasks.commands import STUDY as COSINE
 
 STUDY = """
 question: Does size matter?
@@ -152,3 +153,15 @@ def test_a_tracker_learns_whether_training_came_to_its_end(folder, monkeypatch, 
     words = [word for word in words_of(DONE) if not word.startswith("logger")]
     assert main(["train", *words, "logger=none", "search_trial=there"]) == (0 if ends else INTERRUPTED)
     assert told == [not ends and not decided]
+
+
+def test_a_factor_may_be_called_as_a_field(folder, capsys):
+    """`task=mnli` is what people type and what lists show."""
+    Path("experiments/lr.yaml").write_text(
+        COSINE.replace("schedule: [", "task: [").replace("schedule=", "task=").replace("{schedule}", "{task}")
+    )
+    assert main(["train", "-m", "experiment=lr", "logger=none", "seed=1"]) == 0
+    capsys.readouterr()
+    store = open_store("outputs")
+    assert len(store.runs("task=cosine")) == 1
+    assert len(store.runs("task!=cosine")) == 1

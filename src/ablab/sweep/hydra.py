@@ -25,10 +25,14 @@ from ablab.tracking.console import Console
 
 
 class RunLauncher(Protocol):
-    """What a line asks of the launcher that Hydra has made for it. `at_a_time`: trials of a search."""
+    """What a line asks of the launcher that Hydra has made for it. `at_a_time`: trials of a search. `is_here`: runs
+    are made on this machine.
+    """
 
     @property
     def at_a_time(self) -> int: ...
+    @property
+    def is_here(self) -> bool: ...
 
     def check(self, configs: Iterable[Config]) -> None:
         """Raise UserError for runs that it cannot make, before anything is written."""
@@ -72,9 +76,9 @@ class TypedLine:
         launch = launcher.launching(policy.fail_fast)
         if policy.rerun and study.trials is not None:
             study = study.trials  # settings that other code chose are chosen anew
-        code = sweep(study, launch, policy, console)
+        code = sweep(study, launch, policy, console, is_here=launcher.is_here)
         if study.is_tuning and not code:
-            code = sweep(define(self.words), launch, policy, console)
+            code = sweep(define(self.words), launch, policy, console, is_here=launcher.is_here)
         return code
 
 

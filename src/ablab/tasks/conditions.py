@@ -117,13 +117,13 @@ def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[s
     fields = typed(record.settings)
     scores = {name: score.value(record, evaluation) for name, score in task.measured.items()}
     return {
+        **fields,
+        **record.choices,
         **{
             name: value
             for key, value in fields.items()
             if key.startswith("task.") and (name := task.called(key)) is not None
         },
-        **fields,
-        **record.choices,
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,
         "seed": str(record.config.get("seed")),

@@ -42,11 +42,17 @@ class StudyLauncher(Launcher):
         """The word that gives each run a GPU, as it was typed; None if runs get none."""
         return None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether runs are made on this machine, so that it can try them out."""
+        return True
+
     def check(self, configs: Iterable["Config"]) -> None:
-        """Raise UserError if all of these runs would reserve GPUs and leave them idle."""
+        """Raise UserError if all of these runs would reserve GPUs and leave them idle. Of a program nobody knows."""
         from ablab.errors import UserError
 
-        if self.gpus is not None and all(config.trainer.accelerator == "cpu" for config in configs):
+        on_cpu = (config.trainer.accelerator == "cpu" and config.task.kind != "command" for config in configs)
+        if self.gpus is not None and all(on_cpu):
             raise UserError(f"{self.gpus}: the runs train on the CPU; allowed: beside trainer=gpu")
 
     def settle(self, board: "Board", say: Callable[[str], None]) -> None:
@@ -222,6 +228,10 @@ class RayLauncher(StudyLauncher):
         self.runtime_env = checked(_plain(runtime_env or {}))
 
     @property
+    def is_here(self) -> bool:
+        return self.address is None
+
+    @property
     def gpus(self) -> str | None:
         return f"hydra.launcher.gpus={self.resources.gpus:g}" if self.resources.gpus else None
 
@@ -289,6 +299,10 @@ class SubmititLauncher(StudyLauncher):
 
         given = {key: _plain(value) for key, value in parameters.items() if value is not None}
         self.queue, self.jobs = Queue(cluster, cpus_per_task, jobs, given), jobs
+
+    @property
+    def is_here(self) -> bool:
+        return bool(self.queue.cluster == "local")
 
     @property
     def gpus(self) -> str | None:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ablab.code.machine import StopOnce
-from ablab.errors import INTERRUPTED
+from ablab.errors import FAILED, INTERRUPTED
+from ablab.store.failures import write_failure
 from ablab.store.heartbeat import JOB
+from ablab.store.records import now
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.jobs import forget
+from ablab.sweep.watch import MOST_IN_VAIN, last_step
 
 
 @dataclass
@@ -46,11 +49,29 @@ class SubmittedWork:
             return code
         state = squeue.own_state() if job is not None else "RUNNING" if is_due else None
         if state in ("RUNNING", "TIMEOUT"):
+            if self._has_told_nothing():
+                return FAILED
             with suppress(subprocess.SubprocessError, OSError):  # refused: the sweep submits the run again
                 requeue(number, None)  # does not return
         elif state is not None:
             sys.exit(1)
         return code
+
+    def _has_told_nothing(self) -> bool:
+        """Return whether the run has come back from the queue as often as a sweep would begin it, and told of no step.
+
+        The queue would begin it a thousand times more; of why it does not, the failure tells.
+        """
+        folder = RunFolder(Path(self.log).parent)
+        times = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
+        if times < MOST_IN_VAIN or last_step(folder) >= 0:
+            return False
+        line = (
+            f"it was begun {times + 1} times and told of no step before the time limit; allowed: a larger "
+            "hydra.launcher.timeout_min, or a program that goes on in {folder} and tells its steps in {progress}"
+        )
+        write_failure(folder.failure, "timeout", line, self.log, now())
+        return True
 
     def _performed(self, perform: Callable[[Sequence[str], str], int], number: int) -> tuple[int, bool]:
         """Execute the run; return its exit code, and whether signal `number`, of the time limit, has come."""

@@ -91,6 +91,8 @@ def _kept(path: Path, size: int, modified: int, inode: int) -> str:
 def program(word: str) -> str:
     """Return the path of a program; UserError where there is none."""
     found = which(word)
+    if found is None and Path(word).is_file():
+        raise UserError(f"command: {word}: may not be executed; allowed: chmod +x, or its interpreter before it")
     if found is None:
         raise UserError(f"command: {word}: no such program; allowed: one on the PATH, or a path")
     return found
@@ -107,6 +109,10 @@ def version_of(path: str) -> str | None:
         return None
     lines = (done.stdout or done.stderr).strip().splitlines()
     return lines[0].strip() if done.returncode == 0 and lines else None
+
+
+SCRIPTS = (".py", ".r", ".jl", ".sh", ".bash", ".zsh", ".rb", ".pl", ".lua", ".js", ".mjs", ".ts", ".ipynb", ".qmd")
+"""Endings of what an interpreter reads."""
 
 
 def undeclared(command: Sequence[str], inputs: Sequence[str]) -> list[str]:
@@ -140,13 +146,15 @@ def _scripts(command: Sequence[str]) -> Iterator[Path]:
 
 
 def _is_script(path: Path) -> bool:
-    """Return whether a file is of Python, or names its interpreter and lies beside none, as programs of packages do."""
+    """Return whether a file is a script by its ending, or names its interpreter and lies beside none, as programs of
+    packages do.
+    """
     try:
         with path.open("rb") as file:
             named = file.read(2) == b"#!" and not (path.parent / "python").exists()
-    except OSError:  # a folder, or no file at all
+    except (OSError, ValueError):  # a folder, or no file at all
         return False
-    return named or path.suffix == ".py"
+    return named or path.suffix.lower() in SCRIPTS
 
 
 def _imported(path: Path) -> Iterator[Path]:

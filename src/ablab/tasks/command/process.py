@@ -3,6 +3,7 @@
 import codecs
 import math
 import os
+import re
 import select
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from ablab.code.machine import graceful_stop, signal_name
@@ -22,16 +24,43 @@ POLL = 0.1
 MOST = 64 * 2**20
 """Bytes of each stream that are passed on; what comes after them is read and left out."""
 
+TAIL = 1 << 16
+"""Bytes at the end of each stream among which its last line is looked for: launchers add a trace of their own."""
+
+ERROR = re.compile(r"(\[\w+\]:\s*)?([\w.]+(Error|Exception)\b|Error\b)")
+"""How a line on an error begins in Python, in R, and in a worker of torchrun, whose own report follows."""
+
+HALTED = "Execution halted"
+"""The last words of R after any error."""
+
 AFTER = 1.0
 """Seconds for which a stream is read after its command's end, should a process outside the group still hold it."""
 
 _LEADER = """
 import ctypes, os, resource, signal, sys
 tell_of_parent = ctypes.CDLL(None).prctl
-signal.signal(signal.SIGUSR1, lambda *_: os.killpg(0, signal.SIGKILL))
+
+def end(*_):
+    below, parents = {os.getpid()}, {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as stat:
+                parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    while more := {one for one, parent in parents.items() if parent in below} - below:
+        below |= more
+    for one in below - {os.getpid()}:
+        try:
+            os.kill(one, signal.SIGKILL)
+        except OSError:
+            pass
+    os.killpg(0, signal.SIGKILL)
+
+signal.signal(signal.SIGUSR1, end)
 tell_of_parent(1, signal.SIGUSR1)
 if os.getppid() != int(sys.argv[1]):
-    os.killpg(0, signal.SIGKILL)
+    end()
 others = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 for number in others:
     signal.signal(number, signal.SIG_IGN)
@@ -57,7 +86,8 @@ def _led(words: Sequence[str]) -> list[str]:
     """Return a command with a leader of its group before it, which ends all of it should we be killed.
 
     A second attempt must be alone in its folder, also where the command is a shell or a launcher and what works there
-    is a child of it: the system tells the leader of its parent's end (PR_SET_PDEATHSIG). It ends as the command does.
+    is a child of it, in a session of its own as the workers of torchrun are: the system tells the leader of its
+    parent's end (PR_SET_PDEATHSIG). It ends as the command does.
     """
     return [*([sys.executable, "-I", "-S", "-c", _LEADER, str(os.getpid())] if IS_LINUX else []), *words]
 
@@ -138,22 +168,58 @@ def _failure(code: int, last: str) -> str:
 
 
 def _end(process: "subprocess.Popen[bytes]", grace: float) -> None:
-    """Ask a command to end, and end what is left of its group after so many seconds."""
+    """Ask a command to end, and end what is left of it after so many seconds.
+
+    A shell ends at once, while what it has started still writes its checkpoint.
+    """
+    below = _below(process.pid) if process.poll() is None else {}
     if process.poll() is None and grace > 0:
+        until = time.monotonic() + grace
         _signal(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(grace)
+        while time.monotonic() < until and _signal(process.pid, 0):
+            time.sleep(POLL)
     _signal(process.pid, signal.SIGKILL)  # its children too, also where it has ended by itself
+    for one, began in below.items():
+        if _stat(one)[1:] == (began,):
+            with suppress(OSError):
+                os.kill(one, signal.SIGKILL)
     process.wait()
 
 
-def _signal(group: int, number: int) -> None:
-    with suppress(ProcessLookupError):
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a group; return whether any process of it is left."""
+    try:
         os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of macOS, where all that is left has ended and waits for its parent
+        return False
+    return True
+
+
+def _below(process: int) -> dict[int, str]:
+    """Return when each process below another one began: a launcher gives its own a session. Empty without /proc."""
+    there = {int(path.name): stat for path in Path("/proc").glob("[0-9]*") if (stat := _stat(int(path.name)))}
+    found, parents = dict[int, str](), {str(process)}
+    while more := {one: stat[1] for one, stat in there.items() if stat[0] in parents and one not in found}:
+        found |= more
+        parents = set(map(str, more))
+    return found
+
+
+def _stat(process: int) -> tuple[str, ...]:
+    """Return the parent of a process and when it began; nothing where it is gone."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ()
+    return told[1], told[19]
 
 
 class _Stream(threading.Thread):
-    """Passes on what a command says, if anyone hears it. `last`: its last line that is not empty."""
+    """Passes on what a command says, if anyone hears it. `last`: its last line, or that of an error."""
 
     def __init__(self, source: IO[bytes] | None, target: IO[str] | None) -> None:
         super().__init__(daemon=True)
@@ -166,7 +232,7 @@ class _Stream(threading.Thread):
     def run(self) -> None:
         with self._source:
             while chunk := self._next():
-                self._tail = (self._tail + chunk)[-4096:]
+                self._tail = (self._tail + chunk)[-TAIL:]
                 self._pass_on(chunk)
 
     def finish(self) -> None:
@@ -198,4 +264,6 @@ class _Stream(threading.Thread):
     @property
     def last(self) -> str:
         lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines()]
-        return next((line for line in reversed(lines) if line), "")
+        told = [line for line in lines if re.search(r"\w", line) and line != HALTED]
+        errors = [line for line in told if ERROR.match(line)]
+        return [*lines, *told, *errors][-1] if lines else ""

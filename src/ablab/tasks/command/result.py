@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ablab.errors import LostError, first_error
@@ -28,6 +28,13 @@ LAST = 4096
 """Bytes by which a file of progress is known again: one that the command began anew has others there."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _as_nan(scores: Any) -> Any:
+    """Return scores with NaN for what stands for it in JSON of other languages: null of JavaScript, text of R."""
+    if not isinstance(scores, Mapping):
+        return scores
+    return {name: math.nan if value in (None, "NaN", "NA") else value for name, value in scores.items()}
 
 
 class CommandError(LostError):
@@ -55,7 +62,7 @@ class CommandResult(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    scores: dict[str, float]
+    scores: Annotated[dict[str, float], BeforeValidator(_as_nan)] = {}
     status: Literal["finished", "diverged"] = "finished"
     curve: list[CurvePoint] = []
     items: dict[str, list[Finite]] = {}
