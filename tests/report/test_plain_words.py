@@ -80,7 +80,10 @@ def claim(**changed) -> ClaimLine:
             {"metric": "memory", "about": "memory", "title": "memory", "unit": "MiB", "expect": "equal", "margin": 8.0},
             "ScaleNorm and PreNorm differ by less than 8 MiB in memory.",
         ),
-        ({"metric": "memory", "expect": "less"}, "ScaleNorm needs less memory than PreNorm."),
+        (
+            {"metric": "memory", "expect": "less", "higher_is_better": False},
+            "ScaleNorm needs less memory than PreNorm.",
+        ),
         ({"metric": "failures", "higher_is_better": False}, "ScaleNorm diverges more often than PreNorm."),
         ({"title": "ranks of all runs"}, "ScaleNorm is better than PreNorm, diverged runs ranked last."),
         (

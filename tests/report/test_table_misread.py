@@ -224,7 +224,7 @@ def test_one_run_has_no_score_and_two_have_none(tmp_path, lacking, said):
 def test_a_metric_of_the_table_alone_can_be_asked_for(tmp_path):
     rows = [*ROWS, *(row.replace("score", "chrf") for row in ROWS)]
     data, _, _ = reported_from(table(tmp_path, rows), "metric=chrf")
-    assert (data["metric"], data["name"]) == ("chrf", "table-results-in-chrf")
+    assert (data["metric"], data["name"]) == ("chrf", f"table-{tmp_path.name}-results-in-chrf")
 
 
 def test_names_alone_make_no_tuned_arms(tmp_path):

@@ -67,8 +67,8 @@ class ReportOptions(Options):
     """Report what a study has found: statistics, verdicts, pictures, LaTeX.
 
     Takes a study, any sweep given by its settings, or any finished runs, and reads only the store. Shows arms with
-    intervals over seeds, differences paired by seed, a verdict for each claim, curves and sentences. Writes one
-    self-contained page, Markdown, LaTeX, CSV and JSON to outputs/reports/<name>/.
+    intervals over seeds, differences over the seeds that both arms have, a verdict for each claim, curves and
+    sentences. Writes one self-contained page, Markdown, LaTeX, CSV and JSON to outputs/reports/<name>/.
     """
 
     usage = (
@@ -92,7 +92,7 @@ class ReportOptions(Options):
     metric: str | None = None
     """metric by which arms are compared: test_bleu, test_chrf, test_loss, test_loss_per_character, valid_bleu,
     valid_loss, valid_loss_per_character, training_speed, decoding_speed, memory, your own metric, or one of the table;
-    by default that of the experiment, otherwise test_bleu"""
+    by default that of the experiment, otherwise that of the task, or the first of the table"""
     better: Literal["higher", "lower"] | None = None
     """direction of the metric of a table that has no file of claims, which says it otherwise"""
     baseline: str | None = None
@@ -171,7 +171,7 @@ class FloorOptions(Options):
 class DemoOptions(Options):
     """Report a study that is shipped: a verdict in seconds, without training anything.
 
-    The runs are unpacked as a store, in which every command can be tried.
+    The runs are unpacked as a store, which ls, show, diff, report and verify read.
     """
 
     usage = ("ablab demo [to=FOLDER]",)
