@@ -42,6 +42,8 @@ def run(planned: Planned, console: Console, began: float | None = None) -> Recor
             with _blaming_parts(planned):
                 record = _completed(planned, record, console, beating)
         if record is None:
+            if planned.config.rerun is True:
+                console.say("Type it without rerun=, which would move this run, too, and begin anew")
             return None
         folder.failure.unlink(missing_ok=True)
     evaluation, curve = folder.evaluation(planned.evaluation_id), folder.curve(planned.curve_id)

@@ -64,7 +64,9 @@ def test_a_folder_of_lm_eval_is_reported(lm_eval, tmp_path, undrawn):
         f"table={lm_eval}", f"claims={tmp_path / 'claims.yaml'}", f"outputs={tmp_path / 'outputs'}", "resamples=1000"
     )
     assert (code, err) == (0, "")
-    data = json.loads((tmp_path / f"outputs/reports/table-{lm_eval.parent.name}-lm_eval-claims/report.json").read_text())
+    data = json.loads(
+        (tmp_path / f"outputs/reports/table-{lm_eval.parent.name}-lm_eval-claims/report.json").read_text()
+    )
     assert [line["baseline"] for line in data["claims"]] == ["small"]
     assert data["differences"][0]["randomisation_p"] is not None
     assert "taken as better: higher sums/acc" in out

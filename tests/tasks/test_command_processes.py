@@ -514,3 +514,12 @@ def test_a_programs_user_says_its_threads(folder, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert main(["train", *words_of(script, "trainer.threads=2", "rerun=true")]) == 0
     assert Path("threads").read_text() == "1"
+
+
+@pytest.mark.parametrize("rerun", ["true", "false"])
+def test_a_rerun_that_was_stopped_is_not_typed_again_as_it_is(folder, monkeypatch, capsys, rerun):
+    """It would be moved away, and begin anew each time."""
+    monkeypatch.setattr("ablab.run._completed", lambda *_: None)
+    assert main(["train", *words_of(DONE, f"rerun={rerun}")]) == 130
+    said = "Type it without rerun=, which would move this run, too, and begin anew"
+    assert (said in capsys.readouterr().out) == (rerun == "true")
