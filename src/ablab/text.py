@@ -190,8 +190,10 @@ def p_words(p: float, of_what: str = "") -> str:
 
 
 def percent(chance: float) -> str:
-    """Format a chance as `45 %` or `less than 1 %`."""
-    return "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
+    """Format a chance as `45 %`, `less than 1 %` or `more than 99 %`."""
+    if chance < 0.01 or chance > 0.99:
+        return "less than 1 %" if chance < 0.01 else "more than 99 %"
+    return f"{100 * chance:.0f} %"
 
 
 SHAPING = dict.fromkeys((0xA0, 0x202F, 0x200C, 0x200D))

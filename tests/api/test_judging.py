@@ -9,8 +9,9 @@ import pytest
 import ablab
 from ablab.commands.cli import main
 from ablab.errors import UserError
+from ablab.judge.document import WorthLine
 from ablab.judge.selection_of_table import beside_of
-from ablab.report.tables import claims_table
+from ablab.report.tables import _times, claims_table
 from ablab.statistics.power import Layout, seeds_for
 from ablab.text import p_text
 
@@ -323,3 +324,23 @@ def test_a_folder_with_a_dot_has_the_file_of_its_own_name(tmp_path):
     assert beside_of(str(tmp_path / "lm-1.5")) == tmp_path / "lm-1.5.yaml"
     assert str(beside_of("sqlite:///mlflow.db")) == "mlflow.yaml"
     assert str(beside_of("a/results.csv")) == "a/results.yaml"
+
+
+def test_a_claim_the_other_way_round_is_the_figure_of_its_pair():
+    """Each comparison has one interval to quote."""
+    claims = [{"arm": "norm=post", "baseline": f"norm={arm}", "expect": "less"} for arm in ("pre", "scale")]
+    found = judged(claims=claims).document
+    for line, claim in zip(found.differences, found.claims, strict=True):
+        assert (line.claim, line.p) == (found.claims.index(claim), claim.corrected)
+        assert line.difference == -claim.difference
+        assert (line.interval.low, line.interval.high) == (-claim.interval.high, -claim.interval.low)
+        assert line.interval.level == claim.interval.level
+        assert [one.difference for one in line.per_seed] == [-one.difference for one in claim.per_seed]
+
+
+def test_a_worse_arm_of_a_saturated_baseline_is_not_said_to_gain():
+    line = WorthLine(
+        arm="a", baseline="b", factor=None, low=0.0, high=None, saturated=True, refused=None, at_least=None, n=3
+    )
+    assert _times(line) == "unbounded: twice the compute is not shown to gain"
+    assert _times(line.model_copy(update={"is_loss": True})) == "unbounded: half the compute is not shown to lose"

@@ -154,3 +154,14 @@ def test_an_effect_has_the_figures_of_its_own_claim_however_alike_another_is(tmp
     for of_claim in (claim, alike):
         found = by_what(effect_lines(selection, BLEU, [of_claim]))
         assert {what: line.claim for what, line in found.items()} == {"layerdrop": None, "norm": 0, "both": None}
+
+
+def test_an_effect_is_told_against_the_level_of_the_baseline(selection):
+    """As its claim is: each has one interval to quote."""
+    usual = {line.what: line for line in effect_lines(selection, BLEU)}
+    turned = effect_lines(replace(selection, baseline="layerdrop=0.1,norm=pre"), BLEU)
+    (drop,) = [line for line in turned if line.what.startswith("layerdrop: ") and " x " not in line.what]
+    assert "0 instead of 0.1" in drop.what
+    (before,) = [line for what, line in usual.items() if what.startswith("layerdrop: ") and " x " not in what]
+    assert "0.1 instead of 0" in before.what
+    assert drop.difference == pytest.approx(-before.difference)

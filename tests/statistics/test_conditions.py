@@ -89,3 +89,13 @@ def test_scores_that_do_not_vary_show_nothing():
     assert not follow_the_order(constant)
     assert shared(constant[0], constant[1:]) is None
     assert shared([1.0, 2.0], [[1.0, 3.0]]) is None
+
+
+@pytest.mark.parametrize("step", [0.5, 1.0, 2.0])
+def test_rounding_makes_no_two_groups(step):
+    """Whole per cents of a test set of a few hundred items, or a published table."""
+    rng = np.random.default_rng(7)
+    found = [in_two_groups([np.round(rng.normal(0, 1, 5) / step) * step for _ in range(5)]) for _ in range(400)]
+    assert np.mean(found) < 0.06
+    groups = [np.round(rng.normal(0, 0.3, 5) + 8 * (np.arange(5) % 2)) for _ in range(5)]
+    assert in_two_groups(groups)

@@ -223,3 +223,21 @@ def test_a_large_effect_needs_half_the_seeds_of_the_fixed_design():
     assert found["settled"] > 0.99
     assert found["mean seeds"] < 6
     assert single(10, 1, 0.0, 20_000)["looking without boundaries"] > 0.12
+
+
+def test_the_look_that_settles_a_claim_has_the_interval_of_its_verdict():
+    rng = np.random.default_rng(3)
+    for expect, margin, mean in (
+        ("greater", 3.0, 1.2),
+        ("equal", 1.0, 4.0),
+        ("equal", 3.0, 0.1),
+        ("greater", 0.0, 4.0),
+    ):
+        followed, *_ = follow([Case(expect, margin, mean + rng.normal(0, 0.5, 8))], Looks(3, 8))
+        assert followed.state == "settled"
+        assert followed.looks[-1].interval == followed.verdict.decided_by
+
+
+def test_shares_of_failures_lie_beyond_no_margin():
+    (followed,) = follow([Case("greater", 0.5, Failures(compare_shares((0, 4), (4, 4)), True))], Looks(3, 4))
+    assert not followed.verdict.large

@@ -1,6 +1,6 @@
 """Differences of each arm from the baseline: paired by seed, tested over sentences, and shown on sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,33 +132,66 @@ def _over_seeds(selection: SelectedArms, arms: Sequence[ArmRuns], differences: S
 def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: SelectedArms) -> DifferenceLine:
     """Return the line with the figures that decide the claim made of its pair; as it is where there is none.
 
-    Of several claims the first primary one counts. A claim that was settled by a look stands on its seeds.
+    Of several claims the first that counts most does. A claim that was settled by a look stands on its seeds, and what
+    else was computed over others is left out.
     """
     sides = line.arm, line.baseline or selection.baseline_row.name
-    own = [place for place, claim in enumerate(claims) if _is_about(claim, sides, selection.metric)]
-    if not own:
+    found = {place: one for place, claim in enumerate(claims) if (one := _about(claim, sides, selection.metric))}
+    if not found:
         return line
-    place = min(own, key=lambda place: claims[place].secondary)
-    claim = claims[place]
+    place = first_of(found, claims)
+    claim = found[place]
     seen = line.detectable if claim.detectable is None else claim.detectable
-    return of_claim(line, claims, place).model_copy(update={"per_seed": claim.per_seed, "detectable": seen})
+    figures: dict[str, Any] = {"per_seed": claim.per_seed, "detectable": seen}
+    if [one.seed for one in claim.per_seed] != [one.seed for one in line.per_seed]:
+        figures |= {**dict.fromkeys(OVER_SEEDS), "other": claim.other}
+    return of_claim(line, claim, place).model_copy(update=figures)
 
 
-def of_claim(line: Figures, claims: Sequence[ClaimLine], place: int) -> Figures:
-    """Return the line with the figures of the claim at this place."""
-    claim, uncorrected = claims[place], None
+OVER_SEEDS = (*("uncorrected", "crossed", "crossed_p", "crossed_refused", "randomisation_p", "randomisation_refused"),)
+"""What else is computed of a difference, over all seeds that both arms have."""
+
+
+def first_of(places: Iterable[int], claims: Sequence[ClaimLine]) -> int:
+    """Return the place of the claim that counts most: registered before added later, primary before secondary."""
+    return min(places, key=lambda place: (claims[place].later, claims[place].secondary))
+
+
+def of_claim(line: Figures, claim: ClaimLine, place: int) -> Figures:
+    """Return the line with the figures of a claim. `place`: among all claims."""
+    uncorrected = None
     if line.interval is not None and claim.interval is not None and claim.interval.level != line.interval.level:
         uncorrected = OtherTest(test=line.test or "", interval=line.interval, p=line.p)
     figures = {name: getattr(claim, name) for name in ("n", "difference", "interval", "test")}
     return line.model_copy(update={**figures, "p": claim.corrected, "claim": place, "uncorrected": uncorrected})
 
 
-def _is_about(claim: ClaimLine, sides: Sequence[str], metric: str) -> bool:
-    """Return whether a claim compares these rows in the metric, by an interval."""
-    named = all(
-        set(names_of(own)) <= set(names_of(row)) for own, row in zip((claim.arm, claim.baseline), sides, strict=True)
-    )
-    return named and claim.metric == metric and claim.title == claim.about and claim.interval is not None
+def _about(claim: ClaimLine, sides: Sequence[str], metric: str) -> ClaimLine | None:
+    """Return a claim that compares these rows in the metric, by an interval, turned round if it is; None for others."""
+    if claim.metric != metric or claim.title != claim.about or claim.interval is None:
+        return None
+    if _are((claim.arm, claim.baseline), sides):
+        return claim
+    return _turned(claim) if _are((claim.baseline, claim.arm), sides) else None
+
+
+def _are(named: Sequence[str], sides: Sequence[str]) -> bool:
+    return all(set(names_of(own)) <= set(names_of(row)) for own, row in zip(named, sides, strict=True))
+
+
+def _turned(claim: ClaimLine) -> ClaimLine:
+    """Return a claim with the figures of its baseline less its arm."""
+    figures = {
+        "difference": None if claim.difference is None else -claim.difference,
+        "interval": _negative(claim.interval),
+        "per_seed": [one.model_copy(update={"difference": -one.difference}) for one in claim.per_seed],
+        "other": claim.other and claim.other.model_copy(update={"interval": _negative(claim.other.interval)}),
+    }
+    return claim.model_copy(update=figures)
+
+
+def _negative(span: Span | None) -> Span | None:
+    return span and span.model_copy(update={"low": -span.high, "high": -span.low})
 
 
 MOST_ARMS = 8

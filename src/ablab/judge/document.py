@@ -219,12 +219,14 @@ class WorthLine(Strict):
     0.5 or 2, the shortest and the longest length that was trained, where it is `beyond` that. `low`: 0 and `high`: None
     where the interval has no such end within these lengths. `refused`: why no factor could be computed. `at_least`: the
     baseline's steps over those from which on the arm's curve is shown, at 2.5 %, to be better than the baseline's end.
+    `is_loss`: the arm is worse.
     """
 
     arm: str
     baseline: str
     factor: float | None
     beyond: bool = False
+    is_loss: bool = False
     low: float | None
     high: float | None
     saturated: bool

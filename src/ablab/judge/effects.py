@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ablab.judge.differences import of_claim
+from ablab.judge.differences import first_of, of_claim
 from ablab.judge.estimates import by_both
 from ablab.judge.evidence import evidence, off_scale
 from ablab.judge.lines import ClaimLine, EffectLine
@@ -37,6 +37,7 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
     cells = {
         levels: selection.arm(name_of(dict(zip(factors, levels, strict=True)))) for levels in product(*factors.values())
     }
+    factors, cells = _from_baseline(factors, cells, selection.arm(selection.baseline))
     if missing := [levels for levels, cell in cells.items() if cell is None]:
         are = "is no arm" if len(missing) == 1 else "are no arms"
         raise NotTestable(f"{len(missing)} of {len(cells)} cells of the design {are} of this report")
@@ -72,6 +73,20 @@ def effect_lines(selection: SelectedArms, measure: Measure, claims: Sequence[Cla
     return [line if line.refused else estimated(line, effect, weight) for line, effect, weight in every]
 
 
+def _from_baseline(
+    factors: Mapping[str, Sequence[str]], cells: Mapping[tuple[str, ...], ArmRuns | None], baseline: ArmRuns | None
+) -> tuple[dict[str, list[str]], dict[tuple[str, ...], ArmRuns | None]]:
+    """Put the baseline's level of each factor first: an effect is told against it, as its claim is."""
+    usual = next(
+        (levels for levels, cell in cells.items() if cell is baseline), tuple(each[0] for each in factors.values())
+    )
+    ordered = {
+        factor: [first, *(level for level in levels if level != first)]
+        for (factor, levels), first in zip(factors.items(), usual, strict=True)
+    }
+    return ordered, {levels: cells[levels] for levels in product(*ordered.values())}
+
+
 def _decided(
     line: EffectLine,
     effect: Effect,
@@ -89,7 +104,10 @@ def _decided(
         if claim.metric == selection.metric and claim.interval is not None
         if len(claim.per_seed) == len(effect.differences) and _weighs(selection, settled, weighed)
     ]
-    return of_claim(line, claims, min(own, key=lambda place: claims[place].secondary)) if own else line
+    if not own:
+        return line
+    place = first_of(own, claims)
+    return of_claim(line, claims[place], place)
 
 
 def _weighs(selection: SelectedArms, claim: Settled, weighed: Mapping[str, float]) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ablab.errors import UserError
 from ablab.fields import flatten
 from ablab.judge.contrasts import ROUNDING, sharing
 from ablab.judge.lines import Advice
@@ -31,7 +32,7 @@ from ablab.study.study import Study
 from ablab.study.tuning import TUNED
 from ablab.tasks.score import Recipe, Score, unlike
 from ablab.tasks.task import FAILURES
-from ablab.text import exactly, how_many
+from ablab.text import exactly, how_many, percent
 
 BOUNDED = ("equal", "not_worse")
 """Expectations that a difference lies within the margin."""
@@ -111,8 +112,12 @@ def _like_runs(study: Study) -> list[list[ScoredRun]]:
     free = {key for recipe in recipes for key in recipe if any(one.get(key) != recipe[key] for one in recipes)}
     kind = _kind(first.recipe, free)
     for folder in all_runs(study.outputs):
-        record = folder.record()
-        if record is not None and _kind(folder.recipe(), free) == kind:
+        try:
+            record = folder.record()
+            is_alike = record is not None and _kind(folder.recipe(), free) == kind
+        except UserError:  # what cannot be read says nothing of noise
+            continue
+        if record is not None and is_alike:
             evaluation = index.evaluation(folder, first.evaluation_id)
             alike[record.condition_id].append(ScoredRun(folder, record, evaluation))
     return list(alike.values())
@@ -308,7 +313,7 @@ def _from_noise(study: Study, claim: Settled, noise: Noise, level: float) -> Pro
     if claim.expect in BOUNDED:
         chance = layout.power(claim.expect, claim.margin, noise.sd, seeds, level)
         is_hopeless = is_known and chance < POOR
-        words = f"if nothing differs, {seeds} seeds support it with a chance of {100 * chance:.0f} % {shown}"
+        words = f"if nothing differs, {seeds} seeds support it with a chance of {percent(chance)} {shown}"
     else:
         seen = layout.detectable(noise.sd, seeds, level)
         figure = f"{seen:.3g} {score.unit}".rstrip()

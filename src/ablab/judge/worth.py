@@ -41,6 +41,7 @@ def _line(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> WorthLine
         low=None if fitted is None else _trained(fitted.low) if fitted.low >= SHORTEST else 0.0,
         high=None if fitted is None or fitted.high > LONGEST else _trained(fitted.high),
         saturated=fitted is not None and fitted.saturated,
+        is_loss=fitted is not None and fitted.is_loss,
         refused=refused,
         at_least=at_least,
         n=len({run.seed for run in arm.finished} & {run.seed for run in baseline.finished}),

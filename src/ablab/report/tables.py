@@ -219,7 +219,7 @@ def worth_table(document: Document) -> ReportTable:
 def _times(line: WorthLine) -> str:
     if line.saturated:
         gain, loss = "twice the compute is not shown to gain", "half the compute is not shown to lose"
-        return f"unbounded: {gain if line.high is None else loss}"
+        return f"unbounded: {loss if line.is_loss else gain}"
     if line.factor is not None and line.beyond:
         return f"{'above' if line.factor > 1 else 'below'} {line.factor:g}"
     return number(line.factor, 2)

@@ -27,11 +27,16 @@ def in_two_groups(arms: Sequence[npt.ArrayLike]) -> bool:
 
     arms: [seeds] each. An arm's scores are divided in two so that the groups scatter least; the statistic is the share
     of the scatter that is left within them, on average over arms of three seeds and more that scatter at all. Its
-    distribution for normal noise is simulated; it depends neither on the arms' means nor on their scatter.
+    distribution for normal noise is simulated; it depends neither on the arms' means nor on their scatter. Rounding
+    makes groups, too: where an arm has ties, scores are spread over the steps to which all are rounded.
     """
-    several = [scores for scores in map(np.asarray, arms) if scores.size > 2 and np.ptp(scores) > 0]
+    several = [np.asarray(scores, dtype=np.float64) for scores in arms]
+    several = [scores for scores in several if scores.size > 2 and np.ptp(scores) > 0]
     if not several:
         return False
+    if any(np.unique(scores).size < scores.size for scores in several):
+        step, rng = np.diff(np.unique(np.concatenate(several))).min(), np.random.default_rng(SEED)
+        several = [scores + rng.uniform(-step / 2, step / 2, scores.size) for scores in several]
     left = np.mean([_left_within(scores) for scores in several])
     return bool(left <= _least_left(tuple(sorted(scores.size for scores in several))))
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics import student
+from ablab.statistics.diverged import Shares
 from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.looks import Looks
 from ablab.statistics.moderated import Moderated
@@ -158,9 +159,11 @@ def _follow(claim: Watched, boundary: Boundary, claims: int) -> Followed:
         found = _looked_at(claim.at(seeds), looks)
         if not isinstance(found, Paired) or (seen and seen[-1].n == found.n):
             continue  # the seed of a run that diverged adds no difference
-        seen.append(Look(found.n, found.difference, boundary.intervals(found)[_shown(claim)]))
+        seen.append(Look(found.n, found.difference, boundary.intervals(found)[_shown(claim, found)]))
         if boundary.settled(np.array(found.difference), np.array(found.sd), found.n):
-            return Followed("settled", seen, _verdict(claim, boundary, found, claims), seeds, None, (boundary, found))
+            verdict = _verdict(claim, boundary, found, claims)
+            seen[-1] = seen[-1]._replace(interval=verdict.decided_by or seen[-1].interval)
+            return Followed("settled", seen, verdict, seeds, None, (boundary, found))
     if isinstance(found, Failures):
         return _with_failures(claim, boundary, found, claims, there)
     if isinstance(found, _Waiting) and there < looks.last:
@@ -189,9 +192,12 @@ def _looked_at(evidence: Evidence, looks: Looks) -> Paired | Failures | NotTesta
         return _Waiting(str(reason))
 
 
-def _shown(claim: Watched) -> int:
-    """Return which of the two intervals decides a claim: the narrow one where it is about lying within the margin."""
-    return int(claim.expect in ONE_SIDED or (claim.expect == "equal" and claim.margin > 0))
+def _shown(claim: Watched, found: Paired) -> int:
+    """Return which of the two intervals could decide a claim: the narrow one where it is about lying within the margin.
+
+    That it lies beyond, the wide one shows.
+    """
+    return int(claim.expect in ONE_SIDED or (claim.expect == "equal" and abs(found.difference) < claim.margin))
 
 
 def _with_failures(claim: Watched, boundary: Boundary, evidence: Failures, claims: int, seeds: int) -> Followed:
@@ -206,7 +212,8 @@ def _with_failures(claim: Watched, boundary: Boundary, evidence: Failures, claim
     outcome = outcome_of(claim.expect, test.sign, different, small, large)
     decisive = test.zero if claim.expect in ("greater", "less") else min(test.outside, test.inside)
     corrected = min(1.0, claims * 2 * boundary.looks.adjusted(decisive / 2, last))
-    judged = replace(described, outcome=outcome, corrected=corrected, large=large and claim.margin > 0)
+    measured = claim.margin > 0 and not isinstance(compared, Shares)
+    judged = replace(described, outcome=outcome, corrected=corrected, large=large and measured)
     return Followed("spent" if outcome == "inconclusive" else "settled", (), judged, seeds)
 
 

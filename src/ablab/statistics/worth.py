@@ -34,12 +34,14 @@ class Worth:
 
     `low`: 0 and `high`: infinity where the interval has no end. `saturated`: twice the compute is not shown to gain, so
     that no gain has an upper end; of an arm that is worse, half of it is not shown to lose, so there is no lower end.
+    `is_loss`: the arm is worse.
     """
 
     factor: float | None
     low: float
     high: float
     saturated: bool
+    is_loss: bool = False
 
 
 def contrast(factor: float) -> tuple[float, float, float, float]:
@@ -94,7 +96,7 @@ def worth(
     inside = _component(accepted, side, None if saturated else estimate)
     if saturated:
         inside = (inside[0], math.inf) if side > 0 else (0.0, inside[1])
-    return Worth(None if estimate is None else math.exp(min(estimate, 700.0)), *inside, saturated)
+    return Worth(None if estimate is None else math.exp(min(estimate, 700.0)), *inside, saturated, side < 0)
 
 
 def _doublings(gain: float, near: float, far: float) -> float | None:
