@@ -5,8 +5,10 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -290,3 +292,58 @@ def test_what_was_set_aside_on_another_disk_comes_back(place, ids, capsys, tmp_p
     (place / "outputs" / "runs").rename(tmp_path / "runs")
     (place / "outputs" / "runs").symlink_to(tmp_path / "runs")
     _json(capsys, "rm", f"run={ids[0]}")
+
+
+def test_one_run_in_two_stores_is_two_runs(place, ids, capsys):
+    shutil.copytree(place / "outputs", "copy")
+    edited = min(Path(f"copy/runs/{ids[0]}/evaluations").glob("*.json"))
+    edited.write_text(edited.read_text() + " ")
+    for runs in ([f"copy/runs/{ids[0]}"], [f"copy/runs/{ids[0]}", f"outputs/runs/{ids[0]}"]):
+        assert main(["verify", f"runs={','.join(runs)}"]) == 1
+        assert "is not what was entered in the register" in capsys.readouterr().out
+    assert main(["report", f"runs=copy/runs/{ids[0]},outputs/runs/{ids[0]}"]) == 2
+    assert "2 runs are seed 1 of one recipe; allowed: one of them" in capsys.readouterr().err
+
+
+def test_a_run_that_has_lost_its_recipe_is_damaged_and_not_gone(place, ids, capsys):
+    (place / "outputs" / "runs" / ids[1] / "recipe.yaml").unlink()
+    assert main(["ls"]) == 0
+    assert f"{ids[1]}" in (said := capsys.readouterr().out)
+    assert f"damaged: {ids[1]}" in said
+    assert "recipe.yaml: is gone" in str(ablab.open("outputs").run(ids[1]).damage)
+    assert main(["verify", f"run={ids[1]}"]) == 1
+    assert "cannot be read as a recipe" in capsys.readouterr().out
+
+
+def test_a_damaged_run_keeps_no_other_from_being_verified(place, ids, capsys):
+    (place / "outputs" / "runs" / ids[1] / "recipe.yaml").write_text("x")
+    assert main(["verify", f"runs={ids[0]},{ids[1]}"]) == 1
+    said = capsys.readouterr().out
+    assert "cannot be read as a recipe" in said
+    assert "links of 1 run checked: none is broken" in said
+
+
+@pytest.mark.parametrize("text", ["seed==1", "seed!==1", "seed=<2", "seed=>2"])
+def test_two_signs_are_no_condition(place, ids, capsys, text):
+    assert main(["rm", f"where={text}", "dry_run=true"]) == 2
+    assert "allowed: key=value, or with !=" in capsys.readouterr().err
+
+
+def test_runs_are_sorted_by_age(place, ids, capsys):
+    for sort, same in (("age", "-ended"), ("-age", "ended")):
+        listed = []
+        for each in (sort, same):
+            assert main(["ls", f"sort={each}", "columns=id", "format=csv"]) == 0
+            listed.append(capsys.readouterr().out)
+        assert listed[0] == listed[1]
+
+
+def test_lines_to_type_name_a_run_of_another_store_by_its_path(place, ids, capsys):
+    shutil.copytree(place / "outputs", "other store")
+    for run, outputs in ((f"other store/runs/{ids[0]}", None), (ids[0], "other store")):
+        assert main(["show", f"run={run}", *([f"outputs={outputs}"] if outputs else [])]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
+        assert main(shlex.split(line)[2:]) == 0
+        capsys.readouterr()
+    _json(capsys, "rm", f"run=other store/runs/{ids[0]}", "outputs=other store")
+    _json(capsys, "rm", f"run=other store/runs/{ids[0]}", "outputs=other store", "undo=true")

@@ -69,6 +69,8 @@ class Run:
         """What cannot be read of record or evaluation, or of a recipe without record, in one line; None if sound."""
         try:
             _ = self.record, self.seed, self.judged  # the recipe, slow to read, only where there is no record
+            if not self.folder.has_begun:
+                return f"{self.path / 'recipe.yaml'}: is gone"
         except (UserError, OSError) as error:
             return str(error)
         except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -107,10 +107,16 @@ def _scores(first: Run, second: Run) -> list[Pair]:
     for name, score in first.measured.items():
         one, other = first.scores.get(name), second.scores.get(name)
         if one is not None and other is not None:
-            may = (comparable or score.place != "test") and score.unlike([first.recipe, second.recipe]) is None
+            alike = {"test": comparable, "validation": _has_one_corpus(first, second)}
+            may = alike.get(score.place, True) and score.unlike([first.recipe, second.recipe]) is None
             gap = other - one if may else None
             pairs.append(Pair(key=name, first=one, second=other, difference=gap))
     return pairs
+
+
+def _has_one_corpus(first: Run, second: Run) -> bool:
+    """Return whether both were validated on text of one corpus, as far as their recipes tell."""
+    return all(first.recipe.get(key) == second.recipe.get(key) for key in ("data.kind", "data.digest"))
 
 
 def _are_judged_alike(first: Run, second: Run) -> bool:
@@ -133,6 +139,8 @@ def _notes(first: Run, second: Run, *, is_one_recipe: bool) -> list[str]:
             notes.append(f"{run.id} is {run.state}: it has no scores yet.")
     if first.evaluation and second.evaluation and not _are_judged_alike(first, second):
         notes.append("Their test sets or searches differ: test scores cannot be compared.")
+    if not _has_one_corpus(first, second):
+        notes.append("Their corpora differ: scores of validation cannot be compared.")
     task = task_of(first.recipe)
     if (reason := unlike(task.scores, task.loss, [first.recipe, second.recipe])) is not None:
         notes.append(f"{reason[0].upper()}{reason[1:]}.")

@@ -50,7 +50,8 @@ def as_meant(words: Sequence[str]) -> list[str]:
     return [AT_HOME.sub(lambda found: f"{found[1]}={os.path.expanduser('~')}", word) for word in meant]
 
 
-AT_HOME = re.compile(r"^(outputs|to|archive|stamp|table|claims|data\.path)=~(?=/|$)")
+OF_PATHS = r"outputs|to|archive|stamp|table|claims|run|runs|folder|picture|attention|init_from|experiment|data\.path"
+AT_HOME = re.compile(rf"^({OF_PATHS})=~(?=/|$)")
 """A path below the home folder, under a key that takes one."""
 
 

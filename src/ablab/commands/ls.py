@@ -109,6 +109,8 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, si
 
     Runs without it come last. `sized`: with bytes of their folders, which takes a walk through each.
     """
+    if sort in (AGE, f"-{AGE}"):  # the younger has ended later
+        sort = "-ended" if sort == AGE else "ended"
     listed = [Listed.of(run) for run in runs]
     if sized or (sort or "").removeprefix("-") == SIZE:
         listed = [one.model_copy(update={"size": run.size}) for one, run in zip(listed, runs, strict=True)]
@@ -254,6 +256,8 @@ def _by_arm(found: Runs, known: Scores, options: LsOptions) -> int:
     arms: dict[tuple[str, str], list[Run]] = {}
     for run in found:
         own = run.label or _of_defaults(run.name)
+        if run.damage is None and run.record is not None:  # two recipes may have one name, as after an edit of the text
+            own = run.record.condition_id
         arms.setdefault(("", own) if run.arm is None else run.arm[:2], []).append(run)
     scores = _scores_of(found)
     rows = [_arm_row(study, runs, scores) for (study, _), runs in arms.items()]

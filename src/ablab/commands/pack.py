@@ -37,7 +37,8 @@ def pack(arguments: Sequence[str]) -> int:
     elif options.runs is None and (kept := of_kept(words, outputs)) is not None:
         selection, folders = kept, [outputs / "studies" / kept.name]
     elif options.runs is None:
-        study = define((*words, f"outputs={spelled('outputs', str(outputs))}"))
+        store = [] if options.outputs == "outputs" else [f"outputs={spelled('outputs', options.outputs)}"]
+        study = define((*words, *store))
         selection = of_study(study)
         folders = [one.folder for one in (study, study.trials) if one is not None]
     else:

@@ -1,6 +1,7 @@
 """The `report` command: results of a study, or of any selection of runs, as a page, tables and data."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -132,6 +133,13 @@ def _ad_hoc(options: ReportOptions, words: Sequence[str]) -> SelectedArms:
         claims = None if options.claims is None else Path(options.claims)
         return of_table(options.table, store, claims, options.metric, options.better)
     chosen = of_runs(options.runs, store) if options.runs is not None else where(options.where or "", store)
+    for arm in chosen.arms:  # copies, and runs that were set aside and made again, are no seeds of their own
+        for seed, count in Counter(run.seed for run in arm.runs).items():
+            if count > 1:
+                raise UserError(
+                    f"{chosen.question}: {count} runs are seed {seed} of one recipe; allowed: one of them (ablab diff "
+                    "compares two)"
+                )
     records = [run.record for run in ended_of(chosen) if run.record is not None]
     if len({task_named(record.task).name for record in records}) > 1:
         named = dict.fromkeys(f"task={record.choices.get('task', record.task)}" for record in records)

@@ -144,6 +144,7 @@ def find_superseded(store: Store, reference: str) -> list[Run]:
     UserError for what names none, or several runs.
     """
     typed, there = f"run={reference}", superseded(store)
+    reference = Path(reference).name  # of a path, which named it before it was set aside
     found = [run for run in there if reference in (run.id, origin_of(run))]
     found = found or [run for run in there if reference and run.id.startswith(reference)]
     found = found or [run for run in there if reference and run.name == reference]

@@ -1,5 +1,6 @@
 """The `show` command: one run, what it is, has, and rests on."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ablab.files import size
 from ablab.judge.custody import links
 from ablab.store.chain import Chain
 from ablab.store.failures import Failure
+from ablab.store.finished import find_run
 from ablab.store.records import Stretch, Strict, ToldCost
 from ablab.store.spent import read_spent
 from ablab.tasks.identity import parts_of
@@ -186,7 +188,8 @@ def _folders(path: Path) -> list[str]:
 def show(arguments: Sequence[str]) -> int:
     """Show a run."""
     options = read_words(ShowOptions, arguments)
-    run = open_store(options.outputs).run(options.run)
+    folder = find_run(options.run, Path(options.outputs))
+    run = Run(folder, open_store(folder.outputs).arms().get(folder.run_id))
     told = card(run)
     if options.format == "json":
         say_json(told)
@@ -195,7 +198,9 @@ def show(arguments: Sequence[str]) -> int:
     for key, value in _lines(told, run.measured):
         console.say(f"{key:<12}{value}".rstrip())
     if told.state in ("finished", "diverged"):
-        console.say(f"Next: {program('verify')} run={told.id}{in_store(options.outputs)}")
+        is_there = folder.path.resolve() == (Path(options.outputs) / "runs" / told.id).resolve()
+        named = told.id if is_there else shlex.quote(str(folder.path))
+        console.say(f"Next: {program('verify')} run={named}{in_store(options.outputs)}")
     console.say(f"Results: {told.folder}")
     return DONE
 

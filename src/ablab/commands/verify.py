@@ -1,6 +1,6 @@
 """The `verify` command: walk from the figures of runs, or of an archive, to the bytes they rest on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +15,7 @@ from ablab.judge.selection_ad_hoc import of_loop, of_runs
 from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
-from ablab.store.finished import FinishedRun
+from ablab.store.finished import FinishedRun, find_run
 from ablab.store.pack import PackIndex, unpack, unpacked
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
@@ -73,15 +73,21 @@ def _in_all(told: Verified) -> Iterator[str]:
 def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[HeldStamp], console: Console) -> Verified:
     from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
 
+    unreadable = list[str]()
     if options.run is None and options.runs is None:
         ledger = ledger_of(words, Path(options.outputs))
-        store = f"outputs={spelled('outputs', str(options.outputs))}"
+        store = [] if options.outputs == "outputs" else [f"outputs={spelled('outputs', options.outputs)}"]
         chosen = of_kept(words, Path(options.outputs)) if ledger is None else of_loop(ledger)
-        chosen = chosen or of_study(define((*words, store)))
+        chosen = chosen or of_study(define((*words, *store)))
     else:
-        chosen = of_runs(options.run or options.runs or "", Path(options.outputs))
+        key, named = ("run", [options.run]) if options.run else ("runs", (options.runs or "").split(","))
+        readable, unreadable = _read(key, filter(None, named), Path(options.outputs))
+        console.say_all(unreadable)
+        if unreadable and not readable:
+            return Verified(holds=False, faults=unreadable)
+        chosen = of_runs(",".join(readable), Path(options.outputs))
     selection = checked(chosen)
-    faults = faults_of(selection, console)
+    faults = [*unreadable, *faults_of(selection, console)]
     found = ended_of(selection)
     if not found and not faults:
         raise UserError(f"{selection.name}: none of its runs has ended in {selection.outputs}")
@@ -89,6 +95,20 @@ def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[Hel
     told = Verified(runs=verify_runs(found, console), faults=faults, notes=departures(selection))
     runs = {run.folder.run_id for run in selection.rests_on}
     return _with_register(told, Reported(Chain.of(_store_of(selection, stamps)), studies, runs), stamps, console)
+
+
+def _read(key: str, references: Iterable[str], outputs: Path) -> tuple[list[str], list[str]]:
+    """Return the ids of the runs that can be read, or paths into other stores, and why the others cannot be read."""
+    found, unreadable = list[str](), list[str]()
+    for reference in references:
+        folder = find_run(reference, outputs, key=key)
+        try:
+            folder.record(), folder.recipe()
+            is_here = folder.path.resolve().parent == (outputs / "runs").resolve()
+            found.append(folder.run_id if is_here else str(folder.path))
+        except UserError as error:
+            unreadable.append(str(error))
+    return found, unreadable
 
 
 def _store_of(selection: SelectedArms, stamps: Sequence[HeldStamp]) -> Path:

@@ -35,13 +35,14 @@ def left_out(selection: SelectedArms, chain: Chain) -> Iterator[str]:
     It says how many, their seeds, what left them out, and the differences over all runs.
     """
     rows = {run.record.condition_id: row for row in selection.rows for run in row.runs if run.record is not None}
-    own = {run.folder.run_id for run in selection.rests_on}
+    own = {run.folder.run_id.partition("-")[0] for run in selection.rests_on}  # also of one that was set aside
     others = list(_others(selection, rows, own))
     gone = _gone(selection.outputs, rows, chain.ended - own)
     if not others and not gone:
         return
     seeds = sorted({*gone.values(), *(one.seed for one in others)})
-    away = "not packed" if unpacked(selection.outputs) is not None else "not in the store"
+    index = unpacked(selection.outputs)
+    away = "not in the store" if index is None or set(gone) & set(index.runs) else "not packed"
     lost = f"; {away}: {len(gone)}" if gone else ""
     runs = f"{how_many(len(others) + len(gone), 'more run')} of these recipes had ended (seeds {counted(seeds)}{lost})"
     chosen = f"{selection.chosen_by} leaves them out, so the figures are exploratory"

@@ -89,7 +89,7 @@ def _readable(runs: Iterable[RunFolder]) -> tuple[list["_Found"], list[str]]:
 
 def _ad_hoc(kind: str, question: str, found: Sequence[tuple[RunFolder, Record]], outputs: Path) -> SelectedArms:
     conditions: dict[str, list[_Found]] = {}
-    for one in {folder.run_id: _Found.of(folder, record) for folder, record in found}.values():
+    for one in {folder.path.resolve(): _Found.of(folder, record) for folder, record in found}.values():
         conditions.setdefault(condition_id(one.recipe), []).append(one)
     names = _names([runs[0].record for runs in conditions.values()])
     everyone = [one for runs in conditions.values() for one in runs]

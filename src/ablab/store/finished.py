@@ -37,7 +37,7 @@ def open_runs(run: str | None, runs: str | None, outputs: Path, *, selected: boo
     if not references:
         raise UserError(f"runs={runs}: names no run; allowed: run ids or paths with commas between")
     opened = [open_run(reference, outputs, key="runs", selected=selected) for reference in references]
-    return list({one.run_id: one for one in opened}.values())
+    return list({one.folder.path.resolve(): one for one in opened}.values())
 
 
 def open_run(reference: str, outputs: Path, *, key: str = "run", selected: bool = False) -> FinishedRun:

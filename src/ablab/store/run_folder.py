@@ -366,7 +366,8 @@ def model_files(folder: Path, *names: str) -> list[Path]:
 
 
 def all_runs(outputs: Path) -> Iterator[RunFolder]:
-    """Yield the folder of every run of a store that has begun."""
+    """Yield the folder of every run of a store that has begun, also of one that has ended and lost its recipe."""
     runs = outputs / "runs"
-    if runs.is_dir():
-        yield from (folder for path in sorted(runs.iterdir()) if (folder := RunFolder(path)).has_begun)
+    for folder in map(RunFolder, sorted(runs.iterdir()) if runs.is_dir() else ()):
+        if folder.has_begun or (folder.path / "record.json").exists():
+            yield folder

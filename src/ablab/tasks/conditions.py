@@ -137,7 +137,7 @@ def typed(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _condition(word: str) -> Condition:
     found = CONDITION.fullmatch(word)
-    if found is None:
+    if found is None or found[3].startswith(("=", "<", ">")):
         raise UserError(f"where={word}: allowed: key=value, or with !=, <, <=, > or >= in place of =")
     one = Condition(found[1], found[2], found[3])
     if one.key == ENDED:

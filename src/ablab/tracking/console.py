@@ -15,7 +15,7 @@ from rich.text import Text
 from ablab.store.records import Record
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.task import Task
-from ablab.text import aligned, visible
+from ablab.text import aligned, in_store, visible
 
 
 class Output(RichConsole):
@@ -69,7 +69,9 @@ class Console:
         self.rich.print()
         if curve is not None:
             self.curve(task, curve)
-        self.say_all(["Next: the same line without smoke=true"] if smoke else task.next_lines(record))
+        where, lines = in_store(folder.outputs), [] if smoke else task.next_lines(record)
+        lines = [f"{line}{where}" if f"run={record.run_id}" in line else line for line in lines]
+        self.say_all(["Next: the same line without smoke=true"] if smoke else lines)
         self.say(f"Results: {folder.path}")
 
     def curve(self, task: Task, curve: Any) -> None:
