@@ -219,3 +219,37 @@ def test_a_copy_of_our_folder_means_what_ours_does(tmp_path, monkeypatch):
     assert [identity.recipe(compose(line).config) for line in lines] == ours
     with pytest.raises(UserError, match=r"no such key: data\.pth"):
         compose(["data=multi30k", "data.pth=."])
+
+
+def test_a_part_is_the_one_beside_the_file_that_names_it(study, tmp_path, monkeypatch):
+    """Also where another folder of options has a module of that name."""
+    name = study(DYT, {"norm/mine": OPTION})
+    theirs = tmp_path / "theirs"
+    (theirs / "conf" / "norm").mkdir(parents=True)
+    (theirs / f"{name}.py").write_text("class Other:\n    pass\n")
+    (theirs / "conf" / "norm" / "other.yaml").write_text(f"_target_: {name}.Other\n")
+    monkeypatch.setenv("ABLAB_CONFIG_DIR", str(theirs / "conf"))
+    assert outside_parts(compose(["norm=mine"]).config)["norm"].folder == tmp_path
+    assert outside_parts(compose(["norm=other"]).config)["norm"].folder == theirs
+
+
+@pytest.mark.parametrize("needed", ["layernorm", "pre"])
+def test_needs_may_name_an_option_or_its_kind(needed, study):
+    named = f'    needs = {{"norm": "{needed}"}}\n    """gamma'
+    study(DYT.replace('    """gamma', named), {"init/dyt": OPTION})
+    assert compose(["init=dyt", "norm=pre"]).config.norm.kind == "layernorm"
+    with pytest.raises(UserError, match=f"needs norm={needed}, got norm=scalenorm"):
+        compose(["init=dyt", "norm=scalenorm"])
+
+
+def test_an_option_inherits_what_its_defaults_imply(study, tmp_path):
+    study(DYT, {"norm/mypost": "defaults: [post]\n"})
+    assert compose(["norm=mypost"]).config.placement.kind == "post"
+    with pytest.raises(UserError, match="norm=mypost means placement=post"):
+        compose(["norm=mypost", "placement=pre"])
+
+
+def test_a_misspelt_field_of_another_group_is_refused(study):
+    study(DYT, {"model/typo": "# @package _global_\ndefaults: [tiny]\nposition: {max_len: 5}\n"})
+    with pytest.raises(UserError, match=r"position\.max_len=5: no option of position has it; .*position\.max_length"):
+        compose(["model=typo"])

@@ -92,6 +92,14 @@ BAD = {
     "unknown arm": ({"design": "arms", "factors": {}, "arms": {"a": []}, "baseline": "b"}, "baseline=b: no such arm"),
     "excluded baseline": ({"exclude": [{"norm": "pre"}]}, "baseline: norm=pre,layerdrop=0 is no arm"),
     "excluded nonsense": ({"exclude": [{"norm": 1}]}, "exclude: norm has no level 1"),
+    "one key twice": (
+        {"factors": {"recipe": {"a": ["optim.lr=0.1"], "b": ["optim.lr=0.2"]}, "optim.lr": [0.3, 0.4]}},
+        "factors: recipe and optim.lr both set optim.lr in recipe=a,optim.lr=0.3, where the last would decide",
+    ),
+    "one key by a former name": (
+        {"factors": {"optim.warmup_steps": [10, 20], "schedule.warmup_steps": [30, 40]}},
+        "optim.warmup_steps and schedule.warmup_steps both set schedule.warmup_steps",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -147,3 +148,25 @@ worth: true
     )
     assert main(["study", "experiment=w"]) == 2
     assert f"worth: {limit} may end training before training.max_steps" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("factors", "why"),
+    [
+        (
+            "training.max_steps: [100, 200]",
+            "worth: training.max_steps is what the arms differ by; allowed: arms of",
+        ),
+        ("training.max_epochs: [null, 1]", "training.max_epochs=1 of training.max_epochs=1 may end training before"),
+        (
+            "model: [tiny, base]",
+            "worth: model=base has training.max_steps=100000, and model=tiny 800; allowed: arms",
+        ),
+    ],
+)
+def test_arms_of_other_lengths_are_compared_with_none(factors, why, folder):
+    Path("experiments/x.yaml").write_text(
+        f"question: q\nfactors: {{{factors}}}\nworth: true\nseeds: [1, 2, 3]\ncommon: [logger=none]\n"
+    )
+    with pytest.raises(UserError, match=re.escape(why)):
+        define(("experiment=x",))

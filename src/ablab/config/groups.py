@@ -126,8 +126,9 @@ def with_kind(group: str, fields: Mapping[str, Any], where: object = "") -> dict
 
 def implied_choices(group: str, option: str) -> dict[str, str]:
     """Return the options of other groups that this option implies: `norm=post` implies placement=post."""
-    entries = (entry for entry in _defaults(file_of(group, option)) if isinstance(entry, dict))
-    return {key.removeprefix("override /"): str(value) for entry in entries for key, value in entry.items()}
+    entries = (entry for path in option_files(group, option) for entry in _defaults(path) if isinstance(entry, dict))
+    found = {key.removeprefix("optional "): str(value) for entry in entries for key, value in entry.items()}
+    return {key.removeprefix("override /"): value for key, value in found.items()}
 
 
 @cached_by_folders

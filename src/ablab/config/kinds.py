@@ -81,11 +81,11 @@ def part_of(group: str, kind: str) -> Part | None:
         return find_part(target)
     if "." not in kind:
         return None
+    files = [file_of(group, name) for name in groups()[group] if kind_in(group, name) == kind]
     try:
-        return find_part(kind)
+        return find_part(kind, [file.resolve().parents[2] for file in files])
     except UserError as error:
-        options = (name for name in groups()[group] if kind_in(group, name) == kind)
-        raise UserError(": ".join([*(str(file_of(group, name)) for name in options), str(error)])) from None
+        raise UserError(": ".join([*map(str, files), str(error)])) from None
 
 
 def chosen_part(option: Option) -> Part:
@@ -241,7 +241,8 @@ def unmet_needs(config: Config) -> Iterator[str]:
             yield f"{group}={option.kind}: needs = {needs}; allowed: kinds by group, of {', '.join(config.parts)}"
             continue
         for other, kind in needs.items():
-            if config.is_read(other) and (other_kind := getattr(config, other).kind) != kind:
+            meant = {kind, kind_in(other, kind)} if kind in groups().get(other, ()) else {kind}
+            if config.is_read(other) and (other_kind := getattr(config, other).kind) not in meant:
                 yield f"{group}={option.kind}: needs {other}={kind}, got {other}={other_kind}; allowed: {other}={kind}"
 
 

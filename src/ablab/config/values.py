@@ -21,10 +21,10 @@ from omegaconf.errors import OmegaConfBaseException
 from ablab.code.folders import PRIMARY, cached_by_folders, shipped_conf
 from ablab.config.grammar import quoted
 from ablab.config.groups import TARGET, groups, is_shipped, option_files, option_values, shipped_options, with_kind
-from ablab.config.keys import mappings_of_options
+from ablab.config.keys import all_fields, mappings_of_options
 from ablab.config.kinds import class_of, defaults_of
 from ablab.config.schema import part_groups, schema_of
-from ablab.errors import UserError
+from ablab.errors import UserError, choices
 from ablab.fields import flatten
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
@@ -243,6 +243,9 @@ def _settle(values: DictConfig, group: str, option: str) -> None:
         return
     own = option_values(group, option)
     for field in [str(field) for field in values if field not in found.model_fields and field not in own]:
+        if f"{group}.{field}" not in all_fields():
+            key, known = f"{group}.{field}", [name for name in all_fields() if name.startswith(f"{group}.")]
+            raise UserError(f"{key}={values[field]}: no option of {group} has it; {choices(key, known)}")
         del values[field]
 
 

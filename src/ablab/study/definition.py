@@ -118,7 +118,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
                 check_scales_when_tuned(experiment.tune, compared.claims, usual, trials, len(settings))
                 return trials
             tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
-            compared = compared_when_tuned(experiment.tune, compared, tuned, grid)
+            compared = compared_when_tuned(experiment.tune, compared, tuned, grid, common)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
         _check_scores(cells[0].planned.task, [experiment.metric, *(claim.metric for claim in compared.claims)])
         check_all_measured(compared.claims, cells)
@@ -257,19 +257,27 @@ def usual_runs(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> dict[s
     return {cell.arm: cell.planned.run_id for cell in cells}
 
 
-def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
+def compared_when_tuned(
+    tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid, common: Sequence[str]
+) -> Compared:
     """Return what is compared once the arms are tuned: they with their best settings, alone or beside the usual ones.
 
     Beside these, each is compared with its baseline at its own best settings. The claims of that come first. Those at
     usual settings are secondary: they show what tuning changes, and must not widen the intervals of what the study
     asks.
     """
+    words = {one.arm.name: _read_of(one, common) for one in tuned}
     if tune.judged == "tuned":
-        words = {one.arm.name: one.words for one in tuned}
         return replace(compared, arms=[replace(arm, words=words[arm.name]) for arm in compared.arms])
     names = {one.arm.name: one.name for one in tuned}
-    arms = [*compared.arms, *(Arm(one.name, one.words) for one in tuned)]
+    arms = [*compared.arms, *(Arm(one.name, words[one.arm.name]) for one in tuned)]
     usual = {arm.name: grid.baseline_of(arm).name for arm in compared.arms}
     baselines = {**usual, **{names[arm]: names[base] for arm, base in usual.items()}}
     secondary = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
     return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *secondary])
+
+
+def _read_of(one: Tuned, common: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a tuned arm without those of its best settings that have no effect beside the others."""
+    unread = compose_arm((*common, *one.words)).unread
+    return (*one.arm.words, *(word for word in one.best.words if word not in unread))

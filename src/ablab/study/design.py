@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 
-from ablab.config.keys import all_fields, text_of
+from ablab.config.keys import all_fields, key_of, text_of
 from ablab.errors import UserError, choices
 from ablab.fields import as_typed
 from ablab.study.experiment import Experiment, Level
@@ -61,6 +61,8 @@ def _arms(experiment: Experiment) -> tuple[list[Arm], str]:
     chosen = [c for c in DESIGNS[experiment.design](levels, baseline) if not _excluded(c, experiment, levels)]
     if baseline not in chosen:
         raise UserError(f"baseline: {name_of(baseline)} is no arm of this design; the arms are {_names(chosen)}")
+    for one in chosen:
+        _check_apart(one, levels)
     names = _rungs(chosen) if experiment.design == "ladder" else list(map(name_of, chosen))
     arms = [
         Arm(name, tuple(word for factor, level in c.items() for word in levels[factor][level]), c)
@@ -144,6 +146,18 @@ def _baseline(experiment: Experiment, levels: Levels) -> Chosen:
     if isinstance(experiment.baseline, str):
         raise UserError(f"baseline={experiment.baseline}: name a level of each factor, such as norm: pre")
     return baseline | _checked("baseline", experiment.baseline or {}, levels)
+
+
+def _check_apart(chosen: Chosen, levels: Levels) -> None:
+    """Raise UserError where two factors set one key: the last would decide, and both name the arm."""
+    by: dict[str, str] = {}
+    for factor, level in chosen.items():
+        for key in map(key_of, levels[factor][level]):
+            if (other := by.setdefault(key, factor)) != factor:
+                raise UserError(
+                    f"factors: {other} and {factor} both set {key} in {name_of(chosen)}, where the last would decide; "
+                    "allowed: one factor for each key"
+                )
 
 
 def _excluded(chosen: Chosen, experiment: Experiment, levels: Levels) -> bool:

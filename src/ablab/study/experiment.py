@@ -176,6 +176,8 @@ class Tune(Declared):
             raise ValueError("allowed: values of one key, or a space and the number of its trials")
         if len(set(self.values or ())) < len(self.values or ()):
             raise ValueError("allowed: values that differ")
+        if self.space is not None and "key" in self.model_fields_set:
+            raise ValueError("allowed: a key with values, or a space, which names its own")
         return self
 
     @property
@@ -254,7 +256,10 @@ class Experiment(Declared):
         """Fill in the metric by which the task's runs are compared, where the file names none."""
         if not isinstance(values, Mapping) or "metric" in values:
             return values
-        task = task_in_words(values.get("common"))
+        common, arms = values.get("common") or [], values.get("arms")
+        first = next(iter(arms.values()), None) if isinstance(arms, Mapping) else None
+        both = [*common, *(first or [])] if isinstance(common, list) and isinstance(first, list | None) else common
+        task = task_in_words(both)
         return {**values, "metric": task.primary}
 
     @property

@@ -251,7 +251,8 @@ def _declared_search(name: str, file: StudyFile, overrides: Sequence["Override"]
 
 def announced(search: SearchStudy) -> Study:
     """Return the study that will follow a declared search, as far as it is known before: its claims and its seeds."""
-    cells = list(cells_of([Arm(USUAL, ())], search.seeds, search.common, naming=True))
+    arms = [Arm(USUAL, ())]
+    cells = list(cells_of(arms, search.seeds, _read_by(arms, search.common), naming=True))
     claims = [] if search.file is None else _claims(search.file.experiment, ARMS)
     return Study(search.name, ARMS, USUAL, list(search.seeds), cells, claims, file=search.file)
 
@@ -266,9 +267,15 @@ def confirming(name: str, file: StudyFile, overrides: Sequence["Override"]) -> S
     arms, seeds = [Arm(USUAL, ()), Arm(BEST, best)], seeds_of(overrides, planned_seeds(experiment))
     with about(path):
         claims = _claims(experiment, arms)
-        cells = list(cells_of(arms, seeds, found.common, naming=True))
+        cells = list(cells_of(arms, seeds, _read_by(arms, found.common), naming=True))
         check_all_measured(claims, cells)
     return Study(path.stem, arms, USUAL, seeds, cells, claims, file=file)
+
+
+def _read_by(arms: Sequence[Arm], common: Sequence[str]) -> tuple[str, ...]:
+    """Return the common words that an arm reads: others are those of trials, which have been checked."""
+    unread = [compose_arm((*common, *arm.words)).unread for arm in arms]
+    return tuple(word for word in common if not all(word in each for each in unread))
 
 
 def _claims(experiment: Experiment, arms: Sequence[Arm]) -> list[Settled]:

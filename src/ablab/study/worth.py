@@ -63,6 +63,14 @@ def lengths_of(experiment: Experiment, arms: Sequence[Arm], baseline: str, commo
     usual = settings.get(key)
     if key == task.length and (other := task.ends_by(settings)) is not None:
         raise UserError(f"worth: {other} may end training before {key}; allowed: runs that {key} alone ends")
+    for arm in arms:
+        own = flatten(compose_arm([*common, *arm.words, "seed=1"]).config.model_dump(serialize_as_any=True))
+        if (length := own.get(key)) != usual:
+            raise UserError(
+                f"worth: {arm.name} has {key}={length}, and {baseline} {usual}; allowed: arms of one length"
+            )
+        if key == task.length and (ending := task.ends_by(own)) is not None:
+            raise UserError(f"worth: {ending} of {arm.name} may end training before {key}; allowed: {key} alone")
     if isinstance(usual, bool) or not isinstance(usual, int | float):
         raise UserError(f"worth={key}: no number of the baseline; allowed: a setting such as {task.length or 'steps'}")
     if usual <= 0 or (isinstance(usual, int) and usual % 2):

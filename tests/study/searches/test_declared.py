@@ -11,7 +11,7 @@ from ablab.errors import DONE, UserError
 from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.ledger import register
-from ablab.study.search import define_search
+from ablab.study.search import announced, define_search
 from ablab.sweep.search_report import known_trials
 from ablab.sweep.summary import open_study_tracker
 from ablab.tracking.card import cards_of
@@ -104,3 +104,12 @@ def test_another_space_under_the_same_name_is_another_search(place):
     changed = define_search(("experiment=find",))
     assert changed.winner() is None
     assert done(changed)[1] == ["trial 0", "trial 1", "trial 2"]
+
+
+def test_a_word_that_half_of_the_space_reads_is_common_to_all(place):
+    """The usual arm of the study that follows does not read it."""
+    before = "{optim.lr: {low: 0.001, high: 0.1, log: true}, layerdrop: {low: 0, high: 0.4}}"
+    text = SEARCH.replace(before, "{drophead: [none, vshape]}")
+    (place / "half.yaml").write_text(text.replace("common: [", "common: [drophead.p=0.3, "))
+    found = define_search((f"experiment={place / 'half.yaml'}",))
+    assert [cell.seed for cell in announced(found).cells] == [101, 102]
