@@ -291,3 +291,40 @@ def test_a_new_study_is_ready_to_run(tmp_path, monkeypatch, capsys):
     assert "6 runs: 6 planned" in capsys.readouterr().out
     for words in (["new"], ["new", "a=b"], ["new", "x", "y=1"]):
         assert main(words) == 2
+
+
+HASHED = """
+from torch import nn
+
+class Hashed(nn.Module):
+    def __init__(self, d_model: int):
+        super().__init__()
+        self.gain = 1 + hash("d_model") % 97
+        self.own = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        return self.own(x) * self.gain
+"""
+
+
+def test_a_part_that_is_another_one_in_another_process_is_found(study):
+    study(HASHED, {"norm/hashed": "_target_: parts.Hashed\n"})
+    words = ["norm=hashed", *SIZE]
+    law = of_model.laws(words)[-1]
+    assert law.sentence == "another process computes the same"
+    assert "in a second process" in _broken(law, compose(words).config)
+    assert _broken(of_model.laws([*SIZE])[-1], compose([*SIZE]).config) is None
+
+
+def test_an_optimiser_that_leaves_parameters_out_is_found(study):
+    source = """
+import torch
+
+def matrices(parameters) -> torch.optim.Optimizer:
+    return torch.optim.SGD([each for _, each in parameters if each.ndim == 2], lr=0.0)
+"""
+    study(source, {"optim/matrices": "_target_: parts.matrices\nclip: 1.0\n"})
+    (law,) = [
+        each for each in of_training.laws([], of_model.built, of_optimiser=True) if "a step moves" in each.sentence
+    ]
+    assert "has a gradient and does not move" in _broken(law, compose(["optim=matrices", *SIZE]).config)

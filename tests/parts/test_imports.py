@@ -1,5 +1,6 @@
 """Which import runs and which binding a name means decide values, so that they are part of a part's digest."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -195,4 +196,25 @@ def test_an_edit_after_the_import_changes_nothing_of_this_process(study):
     part = find_part(f"{name}.Mine")
     assert load(part).x == 1
     Path(f"{name}.py").write_text("class Mine:\n    x = 2\n")
+    assert load(part).x == 1
+
+
+@pytest.mark.parametrize("place", ["onemod.py", "shownorm/shownorm.py"])
+def test_a_module_that_is_installed_is_the_same_when_it_is_read_again(place, tmp_path, monkeypatch):
+    """It lies beside all others, and a package may have a module of its own name."""
+    name = f"{Path(place).stem}{tmp_path.name[-1]}{len(place)}"
+    path = tmp_path / "site" / place.replace(Path(place).stem, name)
+    path.parent.mkdir(parents=True)
+    path.write_text("class Flat:\n    x = 1\n")
+    if "/" in place:
+        (path.parent / "__init__.py").write_text("")
+    info = tmp_path / "site" / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text(f"{name}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    importlib.invalidate_caches()
+    part = find_part(f"{name}.{name}.Flat" if "/" in place else f"{name}.Flat")
+    assert part.version == f"{name} 1.0"
     assert load(part).x == 1

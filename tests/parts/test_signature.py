@@ -252,3 +252,21 @@ def test_a_part_that_is_not_there_is_told_in_one_line(target, why, tmp_path, mon
     with pytest.raises(UserError, match=f"^_target_={target}: .*{why}") as error:
         find_part(target)
     assert "\n" not in str(error.value)
+
+
+def test_bases_are_in_the_order_of_python(study):
+    source = """
+from typing import Generic, TypeVar
+T = TypeVar("T")
+class Rate:
+    def __init__(self, peak: float, *, floor: float = 0.0): ...
+class Logged(Rate): pass
+class Halved(Rate):
+    def __init__(self, peak: float, *, factor: float = 0.5): ...
+class Both(Logged, Halved): pass
+class Typed(Rate, Generic[T]): pass
+class OfInts(Typed[int]): pass
+"""
+    name = study(source, {})
+    assert set(find_part(f"{name}.Both").signature.parameters) == {"peak", "factor"}
+    assert set(find_part(f"{name}.OfInts").signature.parameters) == {"peak", "floor"}

@@ -22,6 +22,9 @@ from ablab.config import Config
 from ablab.errors import UserError
 from ablab.store.run_folder import RunFolder
 from ablab.tasks.identity import run_id
+from ablab.tasks.registry import fault_of
+from ablab.tasks.score import Score
+from tests.tasks import toy
 
 RATES = """
 question: Does a higher rate fit better?
@@ -52,6 +55,13 @@ class Idle(Toy):
 QUIET = ("logger=none",)
 
 
+def with_line(line):
+    """The toy task with a line more in its constructor."""
+    source, own = Path(toy.__file__).read_text(), "        self.rate, self.steps = rate, steps\n"
+    assert own in source
+    return source.replace(own, f"{own}        {line}\n")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A user's folder: the class, the option and two experiments. Python knows one module of a name."""
@@ -60,6 +70,10 @@ def folder(tmp_path_factory):
     for name, text in (
         ("conf/task/toy.yaml", "_target_: toy_task.Toy\n"),
         ("conf/task/idle.yaml", "_target_: idle_task.Idle\n"),
+        ("conf/task/hides.yaml", "_target_: hides_task.Toy\n"),
+        ("conf/task/raises.yaml", "_target_: raises_task.Toy\n"),
+        ("hides_task.py", with_line("self.memory = rate")),
+        ("raises_task.py", with_line("raise ValueError('low above high')")),
         ("idle_task.py", IDLE),
         ("experiments/rates.yaml", RATES),
         ("experiments/tuned.yaml", TUNED),
@@ -95,7 +109,7 @@ def test_it_trains_and_says_its_scores(folder, capsys):
         (["task=toy", "norm=post"], "norm=post has no effect with task=toy; allowed with task=translation"),
         (["task=toy", "data.train_size=9"], "data.train_size=9 has no effect with task=toy"),
         (["task=toy", "task.rate=-1"], "task.rate=-1: allowed: greater than 0"),
-        (["task.rate=1"], "task.rate=1 has no effect with task=translation; allowed with task=toy"),
+        (["task.rate=1"], "task.rate=1 has no effect with task=translation; allowed with task=hides, raises, toy"),
         (["task=tow"], "task=tow"),
     ],
 )
@@ -472,3 +486,24 @@ def test_without_its_class_its_runs_can_be_listed(swept, tmp_path):
     command = [sys.executable, "-m", "ablab", "ls", f"outputs={Path('outputs').resolve()}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
     assert "task.rate=0.3\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("task", "why"),
+    [
+        ("hides", "self.memory hides a method of Task; allowed: another name"),
+        ("raises", "ValueError: low above high"),
+    ],
+)
+def test_a_constructor_that_cannot_be_is_one_line(folder, capsys, task, why):
+    assert main(["train", f"task={task}", *QUIET]) == 2
+    err = capsys.readouterr().err
+    assert why in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "key"), [("state", "state"), ("odd", "step")])
+def test_a_score_has_no_name_of_a_column(name, key):
+    score = Score("x", "", 1, False, "validation", key)
+    members = {"name": "odd", "scores": {name: score}, "primary": name, "loss": name, "listed": (), "beside": ()}
+    assert "allowed: other names than id, name, state" in fault_of(type("Odd", (toy.Toy,), members))

@@ -127,9 +127,15 @@ def is_dotted(target: str) -> bool:
     return re.fullmatch(r"\w+(\.\w+)+", target) is not None
 
 
-def find_part(target: str) -> Part:
-    """Find and read a part by its dotted name; UserError if it is nowhere, or if its signature cannot be read."""
-    return _found(target, () if OWN.holds(target) else part_folders())
+def find_part(target: str, beside: Sequence[Path] = ()) -> Part:
+    """Find and read a part by its dotted name; UserError if it is nowhere, or if its signature cannot be read.
+
+    `beside`: the folders of the options that name it, of which the conf lies there; they are looked in first.
+    """
+    if OWN.holds(target):
+        return _found(target, ())
+    folders = part_folders()
+    return _found(target, (*(one for one in folders if one in beside), *(one for one in folders if one not in beside)))
 
 
 @cache
@@ -157,7 +163,7 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
 
 def as_now(part: Part) -> Part:
     """Return a part as its files are by now, whatever was read of them before."""
-    return _found.__wrapped__(part.target, [part.package.folder])
+    return _found.__wrapped__(part.target, [part.package.folder] if type(part.package) is Folder else [])
 
 
 def _packages(target: str, folders: Sequence[Path]) -> tuple[list[Package], str | None]:

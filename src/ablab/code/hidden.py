@@ -13,6 +13,7 @@ from ablab.code.scopes import dotted_name, executed, imported, is_within
 
 RUNS = (
     *("importlib.import_module", "importlib.reload", "importlib.util", "importlib.machinery", "builtins.__import__"),
+    *("ctypes.CDLL", "ctypes.cdll", "torch.ops.load_library", "torch.utils.cpp_extension"),
     *("runpy", "imp", "pkgutil", "builtins.exec", "builtins.eval", "builtins.compile", "builtins.__loader__"),
 )
 """What runs code that the source does not name."""

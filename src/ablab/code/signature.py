@@ -70,7 +70,7 @@ def signature(dotted: str, packages: Sequence[Package]) -> Signature:
     module, statement = definition(dotted, packages)
     if isinstance(statement, ast.FunctionDef):
         return Signature(module, _parameters(statement, module, skip=0), {}, is_class=False)
-    line = list(_with_bases(module, statement, packages))
+    line = with_bases(dotted, packages)
     constants = {name: value for _, each in reversed(line) for name, value in _constants(each).items()}
     for place, (owner, each) in enumerate(line):
         if (constructor := _constructor(each)) is not None:
@@ -105,7 +105,12 @@ def definition(dotted: str, packages: Sequence[Package]) -> tuple[Module, ast.Cl
 def with_bases(dotted: str, packages: Sequence[Package]) -> list[tuple[Module, ast.ClassDef]]:
     """Return a class and its bases, as far as they lie in these packages, each with its module."""
     module, statement = definition(dotted, packages)
-    return list(_with_bases(module, statement, packages)) if isinstance(statement, ast.ClassDef) else []
+    if not isinstance(statement, ast.ClassDef):
+        return []
+    # A base that several have comes after all of them, as in Python.
+    line = [*_with_bases(module, statement, packages)]
+    found = {(owner.name, each.name): (owner, each) for owner, each in reversed(line)}
+    return list(reversed(found.values()))
 
 
 def literal_of(statement: ast.stmt) -> Any:
@@ -123,7 +128,8 @@ def _with_bases(
     """Yield the class and its bases, the first before the second, as far as they lie in these packages."""
     yield module, statement
     for base in statement.bases:
-        target = _dotted(base, module, but=f"{module.name}.{statement.name}")
+        named = base.value if isinstance(base, ast.Subscript) else base  # Base[int]
+        target = _dotted(named, module, but=f"{module.name}.{statement.name}")
         if target is None or not any(package.holds(target) for package in packages):
             continue
         owner, above = definition(target, packages)

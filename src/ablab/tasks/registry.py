@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from ablab.code.folders import cached_by_folders
-from ablab.code.load import construct, load
+from ablab.code.load import construct, failure_of, load
 from ablab.config.groups import groups, kinds, option_values
 from ablab.config.kinds import chosen_part, part_of
 from ablab.config.options import Option
 from ablab.config.schema import DEFAULT
 from ablab.errors import UserError, choices
-from ablab.tasks.score import Score
+from ablab.tasks.score import OF_LISTS, Score
 from ablab.tasks.task import FAILURES, Task, UnknownTask
 
 
@@ -24,7 +24,15 @@ def task_of_option(option: Option) -> Task:
     part = chosen_part(option)
     if (fault := fault_of(load(part))) is not None:
         raise UserError(f"_target_={part.target}: {fault}")
-    made: Task = construct(part, option.own)
+    try:
+        made: Task = construct(part, option.own)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"task={option.kind}: {failure_of(error, [part])}") from error
+    hidden = [] if part.is_own else [name for name in vars(made) if callable(getattr(Task, name, None))]
+    if hidden:
+        raise UserError(f"_target_={part.target}: self.{hidden[0]} hides a method of Task; allowed: another name")
     return made
 
 
@@ -59,7 +67,7 @@ def task_named(kind: str = DEFAULT) -> Task:
         found = None if part is None else load(part)
     except UserError:
         found = None
-    return UnknownTask() if found is None or fault_of(found) is not None else found.__new__(found)
+    return UnknownTask() if found is None or fault_of(found) is not None else object.__new__(found)
 
 
 def fault_of(found: Any) -> str | None:
@@ -75,6 +83,9 @@ def fault_of(found: Any) -> str | None:
     scores = found.scores
     if not isinstance(scores, Mapping) or not all(isinstance(score, Score) for score in scores.values()):
         return f"has as scores {type(scores).__name__}; allowed: a mapping of names to ablab.tasks.score.Score"
+    for name, score in scores.items():
+        if name in OF_LISTS or score.key == "step":
+            return f"has a score {name} of key {score.key}; allowed: other names than {', '.join(OF_LISTS)}"
     converged = [score.converged for score in scores.values() if score.converged is not None]
     for name in (found.primary, found.loss, *found.listed, *found.beside, *converged):
         if name not in found.scores:

@@ -51,6 +51,9 @@ def _short(value: str) -> str:
     return value if len(value) <= SHORT else f"{value[: SHORT - 4]} ..."
 
 
+OF_LISTS = ("id", "name", "state", "seed", "study", "arm", "label", "ended", "step")
+"""Names that no score may have: lists of runs, conditions and curves have columns of theirs."""
+
 SHORT = 24
 
 LARGEST_SCORE = 1e30

@@ -14,7 +14,7 @@ def laws(chosen: Collection[str], line: list[str]) -> Iterator[Law]:
     if "data" in chosen:
         yield from of_corpora.laws(line)
     if set(chosen).difference((*OF_NO_MODEL, "task")):
-        yield from of_model.LAWS
+        yield from of_model.laws(line)
     if "loss" in chosen:
         yield from of_losses.LAWS
     if "pruning" in chosen:

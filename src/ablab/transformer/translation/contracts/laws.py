@@ -1,6 +1,10 @@
 """Laws: a sentence, and a check that says what breaks it."""
 
-from collections.abc import Callable
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +27,15 @@ def require(holds: bool, why: str) -> None:
     """Raise BrokenError with the reason unless the condition holds."""
     if not holds:
         raise BrokenError(why)
+
+
+def in_another_process(program: str, words: Sequence[str]) -> Any:
+    """Return what a program prints last, as JSON, in a process where sets and hashes of texts have another order."""
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    command, environment = [sys.executable, "-c", program, *words], {**os.environ, "PYTHONHASHSEED": seed}
+    there = subprocess.run(command, env=environment, capture_output=True, check=False)
+    require(there.returncode == 0, f"a second process cannot do it: {there.stderr.decode()[-300:].strip()}")
+    return json.loads(there.stdout.splitlines()[-1])
 
 
 def require_close(found: Tensor, expected: Tensor, tolerance: float, what: str) -> None:

@@ -2,14 +2,11 @@
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.data.corpus import SPLITS, Parallel
-from ablab.transformer.translation.contracts.laws import Law, require
+from ablab.transformer.translation.contracts.laws import Law, in_another_process, require
 
 
 def digests(config: TranslationConfig) -> None:
@@ -50,11 +47,7 @@ class LawOfProcesses:
 
     def __call__(self, config: TranslationConfig) -> None:
         here = read(config.data)
-        seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-        command = [sys.executable, "-c", PROGRAM, *self.words]
-        there = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=False)
-        require(there.returncode == 0, f"a second process cannot read it: {there.stderr.decode()[-300:].strip()}")
-        found = json.loads(there.stdout.splitlines()[-1])
+        found = in_another_process(PROGRAM, self.words)
         others = [name for name, digest in here.items() if found[name] != digest]
         require(not others, f"the {', '.join(others)} split is another in a second process (by the order of a set?)")
 

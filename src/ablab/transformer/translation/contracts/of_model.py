@@ -7,13 +7,20 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from ablab.config import compose
 from ablab.transformer.config.schema import TranslationConfig
 from ablab.transformer.model.dropout import DropHead
 from ablab.transformer.model.streams import reseed
 from ablab.transformer.model.tokens import BOS, EOS, PAD, SPECIAL
 from ablab.transformer.model.transformer import Transformer
 from ablab.transformer.stages.models import build_model
-from ablab.transformer.translation.contracts.laws import Law, require, require_close, require_equal
+from ablab.transformer.translation.contracts.laws import (
+    Law,
+    in_another_process,
+    require,
+    require_close,
+    require_equal,
+)
 
 VOCAB = 24
 ROUNDING = 1e-9
@@ -157,6 +164,40 @@ LAWS = (
     Law("a seed decides the initial weights, and weights can be saved and loaded", weights),
     Law("float64, float32 and bfloat16 agree", precisions),
 )
+
+
+class LawOfOtherProcesses:
+    """Build the model in another process, which continues its run or translates with it. `words`: of such a run."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def __call__(self, config: TranslationConfig) -> None:
+        here, there = size_of_logits(compose(self.words).config), in_another_process(PROGRAM, self.words)
+        require(
+            abs(there - here) <= ROUNDING * here,
+            f"its logits have the length {there:.6g} in a second process, and {here:.6g} here (by hash() of a text, or "
+            "random numbers at import?)",
+        )
+
+
+PROGRAM = f"""
+import json, sys
+from ablab.config import compose
+from {__name__} import size_of_logits
+print(json.dumps(size_of_logits(compose(sys.argv[1:]).config)))
+"""
+
+
+def size_of_logits(config: Any) -> float:
+    """Return the length of all logits of a few sentences."""
+    model = _model(config).eval()
+    return float(model.logits(model(*sentences(5, 2, 6))).norm().item())
+
+
+def laws(words: list[str]) -> tuple[Law, ...]:
+    """Return all laws of the model's parts. `words`: of a run that has them."""
+    return (*LAWS, Law("another process computes the same", LawOfOtherProcesses(words)))
 
 
 def _model(config: TranslationConfig) -> Transformer:

@@ -96,6 +96,8 @@ def steps(config: TransformerConfig, model: TokenModel) -> None:
     still = [name for name, parameter in model.named_parameters() if parameter.grad is None and name in moved]
     require(not still, f"{', '.join(still[:3])} moves without a gradient, as those of a dropped layer have none")
     require(bool(moved), "no parameter moves")
+    stuck = [name for name, parameter in model.named_parameters() if parameter.grad is not None and name not in moved]
+    require(not stuck, f"{', '.join(stuck[:3])} has a gradient and does not move")
 
 
 class LawOfResume:
