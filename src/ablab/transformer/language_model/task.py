@@ -30,7 +30,7 @@ from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.asked import Wanted
-from ablab.transformer.stages.task import TransformerTask
+from ablab.transformer.stages.task import TransformerTask, share_of_limit
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -152,7 +152,7 @@ class LanguageModelling(TransformerTask):
         yield (
             "training",
             f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
-            f"{cost.tokens_per_second:,.0f} tokens/s",
+            f"{cost.tokens_per_second:,.0f} tokens/s{share_of_limit(record)}",
         )
 
     def add_artefacts(

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from ablab.transformer.training.callbacks import Callbacks
 
 
+def share_of_limit(record: Record) -> str:
+    """Return the end of a line on the speed of training: its share of what the device reaches, where that is known."""
+    share = record.share_of_limit
+    return "" if share is None or share > 1 else f", {100 * share:.0f} % of a large matrix product's speed"
+
+
 class TransformerTask(Task):
     """A task that trains a Transformer: it needs `prepared`, which calls `prepare_training`, and its evaluation.
 

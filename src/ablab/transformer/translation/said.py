@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ablab.store.records import Evaluation, Record
 from ablab.text import duration, how_many
 from ablab.transformer.data.corpus import EXTRA_TOKENS
+from ablab.transformer.stages.task import share_of_limit
 
 
 def rows_of(record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str, str]]:
@@ -29,13 +30,12 @@ def rows_of(record: Record, evaluation: Evaluation | None) -> Iterator[tuple[str
 
 
 def _costs(record: Record) -> Iterator[tuple[str, str]]:
-    cost, share = record.cost, record.share_of_limit
+    cost = record.cost
     yield "parameters", f"{cost.parameters:,}"
     yield (
         "training",
         f"{cost.steps:,} steps, {cost.epochs:.1f} epochs in {duration(cost.seconds)}, "
-        f"{cost.tokens_per_second:,.0f} target tokens/s"
-        + ("" if share is None or share > 1 else f", {100 * share:.0f} % of a large matrix product's speed"),
+        f"{cost.tokens_per_second:,.0f} target tokens/s{share_of_limit(record)}",
     )
     dropped = {kind: number for kind in DROPPED if (number := record.data["train"].get(f"dropped_{kind}"))}
     if dropped:

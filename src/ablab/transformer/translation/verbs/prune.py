@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ablab.config.groups import default_choices
 from ablab.errors import UserError
-from ablab.files import sha256
+from ablab.files import folder_name, sha256
 from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
@@ -87,6 +87,9 @@ def _check(opened: Sequence[tuple[Planned, Record]], options: PruneOptions) -> N
             shapes = dict.fromkeys(_shapes(planned.config))
             if options.save not in shapes:
                 raise UserError(f"save={options.save}: no point of this curve; allowed: {', '.join(shapes)}")
+    if len({removes_heads(planned.config.pruning) for planned, _ in opened}) > 1:
+        runs = ",".join(planned.run_id for planned, _ in opened)
+        raise UserError(f"runs={runs}: curves of layers and of heads; allowed: one pruning= for all of them")
     first, *others = (_judged(planned.evaluation) for planned, _ in opened)
     if any(other != first for other in others):
         runs = ",".join(planned.run_id for planned, _ in opened)
@@ -218,7 +221,7 @@ def _draw(
     ]
     heads = "heads-" if curves[0].of_heads else ""
     runs = "-".join(planned.run_id for planned, _ in opened)
-    default = Path(options.outputs) / "curves" / f"{heads}{runs}.png"
+    default = Path(options.outputs) / "curves" / f"{folder_name(heads + runs)}.png"
     drawn = draw_several(shown, Path(options.picture or default))
     console.say(f"Results: {drawn}")
     return drawn
