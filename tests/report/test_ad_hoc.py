@@ -84,3 +84,9 @@ def test_a_run_that_was_not_judged_like_the_others_is_missing(tmp_path):
     data = _reported(tmp_path)
     assert sorted((arm["finished"], arm["planned"]) for arm in data["arms"]) == [(2, 3), (3, 3)]
     assert any("1 not judged" in note for note in data["notes"])
+
+
+def test_the_words_of_a_launcher_are_no_settings_of_a_report(tmp_path):
+    _filled(tmp_path)
+    code, _, err = typed(*WORDS, f"outputs={tmp_path}", "hydra.launcher.jobs=2", "resamples=1000")
+    assert (code, err) == (0, "")

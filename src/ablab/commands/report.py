@@ -63,6 +63,11 @@ def track_report(document: Document, study: Study, say: Callable[[str], None]) -
 def report(arguments: Sequence[str]) -> int:
     """Compute the report, write it, and print where it is."""
     options, words = split_words(ReportOptions, arguments)
+    if any(word.startswith("hydra") for word in words):  # of the line that trained, which chose its launcher
+        from ablab.sweep.hydra import hydra_words
+
+        of_hydra = hydra_words(words)
+        words = [word for word in words if word not in of_hydra]
     if options.claims is not None and options.table is None:
         raise UserError(f"claims={options.claims}: of which table is not said; allowed: with table=")
     if options.better is not None and options.table is None:

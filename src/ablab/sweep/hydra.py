@@ -206,6 +206,8 @@ def _no_setting(words: Sequence[str], unknown: str) -> str:
         return f"no such setting; allowed: {READ}"
     chosen = [word for word in words if word.partition("=")[0] in GROUPS]
     having = [str(name) for name in _composed(chosen).hydra[of.partition(".")[2]] if not str(name).startswith("_")]
+    if not having:
+        return f"{of} has no settings; allowed with hydra/sweeper=optuna, or in search: of an experiment file"
     return f"no such setting; {choices(key, [f'{of}.{name}' for name in having])}"
 
 
