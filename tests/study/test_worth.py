@@ -170,3 +170,14 @@ def test_arms_of_other_lengths_are_compared_with_none(factors, why, folder):
     )
     with pytest.raises(UserError, match=re.escape(why)):
         define(("experiment=x",))
+
+
+def test_a_smoke_run_tells_nothing_of_worth(folder):
+    Path("experiments/x.yaml").write_text(
+        "question: q\nfactors: {norm: [pre, scalenorm]}\nworth: true\nseeds: [1, 2, 3]\ncommon: [logger=none]\n"
+        "claims: [{arm: norm=scalenorm, expect: greater, metric: worth}]\n"
+    )
+    found = define(("experiment=x", "smoke=true"))
+    assert [arm.name for arm in found.arms] == ["norm=pre", "norm=scalenorm"]
+    assert not found.claims
+    assert len(define(("experiment=x",)).arms) == 4

@@ -60,6 +60,8 @@ def lengths_of(experiment: Experiment, arms: Sequence[Arm], baseline: str, commo
         raise UserError(f"worth: {key} is what the arms differ by; allowed: arms of one length")
     first = next(arm for arm in arms if arm.name == baseline)
     settings = flatten(compose_arm([*common, *first.words, "seed=1"]).config.model_dump(serialize_as_any=True))
+    if settings.get("smoke"):  # which cuts all lengths to one
+        return None
     usual = settings.get(key)
     if key == task.length and (other := task.ends_by(settings)) is not None:
         raise UserError(f"worth: {other} may end training before {key}; allowed: runs that {key} alone ends")
