@@ -148,7 +148,7 @@ def decided(line: DifferenceLine, claims: Sequence[ClaimLine], selection: Select
     return of_claim(line, claim, place).model_copy(update=figures)
 
 
-OVER_SEEDS = (*("uncorrected", "crossed", "crossed_p", "crossed_refused", "randomisation_p", "randomisation_refused"),)
+OVER_SEEDS = ("uncorrected", "crossed", "crossed_p", "crossed_refused", "randomisation_p", "randomisation_refused")
 """What else is computed of a difference, over all seeds that both arms have."""
 
 
