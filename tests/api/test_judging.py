@@ -76,7 +76,7 @@ def test_a_table_of_scores_gets_the_same_verdicts(tmp_path, monkeypatch):
             "metrics: {bleu_of_mine: {lower_is_better: false}}\n"
         )
         assert main(["report", f"table={name}.jsonl"]) == 0
-        claims = json.loads((tmp_path / f"outputs/reports/table-{name}/report.json").read_text())["claims"]
+        claims = json.loads((tmp_path / f"outputs/reports/table-{name}-jsonl/report.json").read_text())["claims"]
         assert [claim["p"] for claim in claims] == [row["p_no_difference"] for row in wanted]
 
 

@@ -30,7 +30,7 @@ REFUSED = {
     ("position=learned", "position.max_length=64"): "model.context=128",
     ("optim.batch_tokens=100",): "allowed: 128 or more",
     ("pruning=search", "pruning.together=true"): "pruning.together=true",
-    ("data.vocab_size=3",): "data.vocab_size=3: allowed: 4",
+    ("data.vocab_size=3",): "data.vocab_size=3: allowed: greater than or equal to 4",
     ("layerdrop_rates=linear",): "layerdrop above 0",
     ("smoke=true", "model.context=abc"): "model.context=abc: allowed: a whole number",
     ("smoke=true", "data.vocab_size=abc"): "data.vocab_size=abc: allowed: a whole number",

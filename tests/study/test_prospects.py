@@ -168,12 +168,12 @@ def test_a_claim_judged_by_pairs_is_promised_what_pairs_show(tmp_path):
                 cell.planned.folder.evaluation(cell.planned.evaluation_id).scores["bleu"]
             )
     sd = np.std([arm - baseline for baseline, arm in pairs.values()], ddof=1)
-    assert f"5 seeds support it with a chance of {100 * equivalence_power(1, sd / 5**0.5, 4, 0.05):.0f} %" in together
+    assert f"5 seeds support it with a chance of {percent(equivalence_power(1, sd / 5**0.5, 4, 0.05))}" in together
     near = round(1.5 * sd, 2)  # of which the noise decides
     path.write_text(path.read_text().replace("margin: 1", f"margin: {near}"))
     ((together, _),) = words_of(words)
     assert 0.1 < (chance := equivalence_power(near, sd / 5**0.5, 4, 0.05)) < 0.9
-    assert f"5 seeds support it with a chance of {100 * chance:.0f} %" in together
+    assert f"5 seeds support it with a chance of {percent(chance)}" in together
     path.write_text(path.read_text().replace("error: paired\n", ""))
     ((moderated, _),) = words_of(words)
     assert "over 20 runs of this study" in moderated

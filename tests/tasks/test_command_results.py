@@ -62,7 +62,7 @@ def test_a_score_without_a_size_is_divergence(tmp_path, loss):
             "result.json: scores.loss=1.5: allowed: a number, without quotes",
         ),
         (result('{"score": 1}'), 1, "result.json: score: no such key; allowed: scores, status, curve, items, cost"),
-        (result("{}"), 1, "result.json: scores: missing"),
+        (result("{}"), 1, "result.json: scores: loss is missing, and there is none"),
         (result('{"scores": {"loss": 1}, "curve": [{"loss": 1}]}'), 1, "result.json: curve.0.step: missing"),
         (result('{"scores": {"loss": 1}, "curve": [{"step": 1, "when": "x"}]}'), 1, "curve.0.when=x: allowed:"),
         (result('{"scores": {"loss": 1}, "status": "done"}'), 1, "status=done: allowed: 'finished' or 'diverged'"),
