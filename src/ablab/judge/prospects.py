@@ -109,7 +109,8 @@ def _like_runs(study: Study) -> list[list[ScoredRun]]:
     first = study.cells[0].planned
     alike, index = defaultdict(list), index_of(study.outputs)
     recipes = [flatten(cell.planned.recipe) for cell in study.cells]
-    free = {key for recipe in recipes for key in recipe if any(one.get(key) != recipe[key] for one in recipes)}
+    usual = recipes[0]
+    free = {key for recipe in recipes for key in usual.keys() | recipe.keys() if recipe.get(key) != usual.get(key)}
     kind = _kind(first.recipe, free)
     for folder in all_runs(study.outputs):
         try:
