@@ -88,6 +88,13 @@ assert open(kept).read() == seed
     assert only_run().state == "finished"
 
 
+def _wait_for(name, process):
+    """Wait until a process, which must not end before, has written a file."""
+    while not Path(name).exists() or not Path(name).read_text():
+        time.sleep(0.05)
+        assert process.poll() is None
+
+
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_command_ends_with_a_killed_run(folder, wrapped):
     """Also what a shell or a launcher has started: the next attempt would work beside it in the same folder."""
@@ -96,9 +103,7 @@ def test_a_command_ends_with_a_killed_run(folder, wrapped):
         Path("run.sh").write_text('"$@"; echo done\n')
         words = [word.replace("task.command=[", "task.command=[sh,run.sh,") for word in words]
     process = subprocess.Popen([sys.executable, "-m", "ablab", "train", *words])
-    while not Path("ready").exists() or not Path("ready").read_text():
-        time.sleep(0.05)
-        assert process.poll() is None
+    _wait_for("ready", process)
     process.kill()
     process.wait()
     command = Path(f"/proc/{Path('ready').read_text()}")
@@ -440,9 +445,7 @@ def test_workers_with_a_session_of_their_own_are_ended(folder, is_killed):
     asked = "from ablab.tasks.command.process import execute\n"
     line = "execute(['python', 'launch.py'], {}, lambda: None, timeout=None, grace=0.5)"
     process = subprocess.Popen([sys.executable, "-c", asked + line])
-    while not Path("worker").exists() or not Path("worker").read_text():
-        time.sleep(0.05)
-        assert process.poll() is None
+    _wait_for("worker", process)
     process.send_signal(signal.SIGKILL if is_killed else signal.SIGTERM)
     process.wait(30)
     worker = Path(f"/proc/{Path('worker').read_text()}")

@@ -137,7 +137,7 @@ def _selected(
     if claims is not None and margin:
         raise UserError("judge: margin: not beside claims; allowed: in each of them")
     try:
-        asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in claims or ()]})
+        asked = TableExperiment.model_validate({**said, "claims": [dict(claim) for claim in given]})
         selection = of_frame(frame, asked, outputs)
         if claims is not None:
             return selection

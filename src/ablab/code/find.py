@@ -163,6 +163,7 @@ def _found(target: str, folders: Sequence[Path]) -> Part:
 
 def as_now(part: Part) -> Part:
     """Return a part as its files are by now, whatever was read of them before."""
+    # An installed module is found as it was: in the folder where it lies, it would have no version.
     return _found.__wrapped__(part.target, [part.package.folder] if type(part.package) is Folder else [])
 
 

@@ -65,7 +65,7 @@ def lengths_of(experiment: Experiment, arms: Sequence[Arm], baseline: str, commo
     usual = settings.get(key)
     if key == task.length and (other := task.ends_by(settings)) is not None:
         raise UserError(f"worth: {other} may end training before {key}; allowed: runs that {key} alone ends")
-    for arm in arms:
+    for arm in (each for each in arms if each is not first):
         own = flatten(compose_arm([*common, *arm.words, "seed=1"]).config.model_dump(serialize_as_any=True))
         if (length := own.get(key)) != usual:
             raise UserError(
