@@ -24,7 +24,7 @@ from ablab.tracking.console import Console
 
 def pack(arguments: Sequence[str]) -> int:
     """Write the archive, and say where it lies and what it holds."""
-    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+    from ablab.config.grammar import store_words  # it imports Hydra, which help pages do without
 
     options, words = split_words(PackOptions, arguments)
     outputs = Path(options.outputs)
@@ -37,8 +37,7 @@ def pack(arguments: Sequence[str]) -> int:
     elif options.runs is None and (kept := of_kept(words, outputs)) is not None:
         selection, folders = kept, [outputs / "studies" / kept.name]
     elif options.runs is None:
-        store = [] if options.outputs == "outputs" else [f"outputs={spelled('outputs', options.outputs)}"]
-        study = define((*words, *store))
+        study = define((*words, *store_words(options.outputs)))
         selection = of_study(study)
         folders = [one.folder for one in (study, study.trials) if one is not None]
     else:

@@ -12,7 +12,7 @@ from typing import Any
 from ablab.code.machine import uncollected
 from ablab.commands.options import ReportOptions
 from ablab.commands.verification import all_hold, ended_of, faults_of, verify_runs
-from ablab.config.grammar import spelled
+from ablab.config.grammar import store_words
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
 from ablab.files import read_json, write_json, write_text
@@ -76,8 +76,7 @@ def report(arguments: Sequence[str]) -> int:
     if options.runs is None and options.where is None and options.table is None:
         chosen = of_kept(words, Path(options.outputs)) if words else None
         if chosen is None:
-            store = [f"outputs={spelled('outputs', options.outputs)}"] if options.outputs != "outputs" else []
-            study = _study([*words, *store] if words else [])
+            study = _study([*words, *store_words(options.outputs)] if words else [])
     selection = _asked_for(chosen or (_ad_hoc(options, words) if study is None else of_study(study)), options)
     if selection.origin is None:
         check_begun(selection)

@@ -71,14 +71,13 @@ def _in_all(told: Verified) -> Iterator[str]:
 
 
 def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[HeldStamp], console: Console) -> Verified:
-    from ablab.config.grammar import spelled  # it imports Hydra, which help pages do without
+    from ablab.config.grammar import store_words  # it imports Hydra, which help pages do without
 
     unreadable = list[str]()
     if options.run is None and options.runs is None:
         ledger = ledger_of(words, Path(options.outputs))
-        store = [] if options.outputs == "outputs" else [f"outputs={spelled('outputs', options.outputs)}"]
         chosen = of_kept(words, Path(options.outputs)) if ledger is None else of_loop(ledger)
-        chosen = chosen or of_study(define((*words, *store)))
+        chosen = chosen or of_study(define((*words, *store_words(options.outputs))))
     else:
         key, named = ("run", [options.run]) if options.run else ("runs", (options.runs or "").split(","))
         readable, unreadable = _read(key, filter(None, named), Path(options.outputs))

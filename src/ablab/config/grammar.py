@@ -77,6 +77,11 @@ def spelled(key: str, value: object) -> str:
     return as_typed(value)
 
 
+def store_words(outputs: str) -> list[str]:
+    """Return the word that names a store; none for the usual one, as the file of a study may name another."""
+    return [] if outputs == "outputs" else [f"outputs={spelled('outputs', outputs)}"]
+
+
 def _needs_quotes(element: object) -> bool:
     return isinstance(element, str) and (not element or "\\" in element or _read("logger.name", element) != element)
 
