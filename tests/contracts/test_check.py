@@ -299,7 +299,7 @@ from torch import nn
 class Hashed(nn.Module):
     def __init__(self, d_model: int):
         super().__init__()
-        self.gain = 1 + hash("d_model") % 97
+        self.gain = 1 + hash("d_model") % 2**40 / 2**30
         self.own = nn.LayerNorm(d_model)
 
     def forward(self, x):
