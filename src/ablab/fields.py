@@ -169,9 +169,9 @@ def unsigned(value: Any) -> Any:
     """Return plain values with 0.0 for -0.0, which is equal to it and would name another run."""
     if isinstance(value, float):
         return value + 0.0
-    if isinstance(value, Mapping):
-        return {key: unsigned(inside) for key, inside in value.items()}
-    return [unsigned(inside) for inside in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [unsigned(inside) for inside in value]
+    return {key: unsigned(inside) for key, inside in value.items()} if _is_mapping(value) else value
 
 
 class TextShape(Enum):
@@ -214,11 +214,15 @@ _LEAVES = (str, int, float, list, type(None))
 """Types of most fields: a test for an abstract class takes ten times as long."""
 
 
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, dict) or (not isinstance(value, _LEAVES) and isinstance(value, Mapping))
+
+
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested mapping as a flat one with dotted names."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, dict) or (not isinstance(value, _LEAVES) and isinstance(value, Mapping)):
+        if _is_mapping(value):
             flat |= flatten(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value

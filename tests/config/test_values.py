@@ -12,7 +12,7 @@ from ablab.code.folders import shipped_conf
 from ablab.config.kinds import class_of
 from ablab.config.overrides import parse
 from ablab.config.schema import part_groups
-from ablab.config.values import BEHAVIOUR, values_of
+from ablab.config.values import BEHAVIOUR, values_of, written
 
 LINES = [
     [],
@@ -39,7 +39,7 @@ def test_values_are_those_of_hydra(words):
         for field in set(theirs[group]) - set(class_of(group, theirs[group].kind).model_fields):
             del theirs[group][field]
     ours = values_of(parse(words))
-    assert ours.written == OmegaConf.to_container(theirs)
+    assert written(parse(words)) == OmegaConf.to_container(theirs)
     assert ours.resolved == OmegaConf.to_container(theirs, resolve=True)
 
 

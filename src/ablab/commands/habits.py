@@ -111,13 +111,13 @@ def _configuration(words: Sequence[str], shown: Shown) -> Iterator[str]:
     from ablab.config import compose
     from ablab.config.overrides import parse
     from ablab.config.schema import own_values
-    from ablab.config.values import values_of
+    from ablab.config.values import values_of, written
 
     if shown.cfg == "hydra":
         raise UserError("--cfg hydra: a single run has no settings of Hydra's; allowed: --cfg job")
     schema = type(compose(words).config)  # an invalid configuration is refused here as everywhere
-    typed = values_of(parse(words))
-    job: Any = own_values(schema, typed.resolved if shown.resolve else typed.written)
+    typed = parse(words)
+    job: Any = own_values(schema, values_of(typed).resolved if shown.resolve else written(typed))
     if shown.resolve and job["smoke"]:
         job = schema.shrink(job)
     for part in () if shown.package is None else shown.package.split("."):

@@ -3,7 +3,6 @@
 A finished run has its configuration with other evaluation or runtime settings; its recipe cannot be changed.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from ablab.config.options import Logger
 from ablab.config.plain_yaml import read_yaml, take_for_text
 from ablab.config.schema import DEFAULT, OF_A_SWEEP, Config, has, having, own_values, part_groups, schema_of
 from ablab.errors import UserError, check_text, choices, first_error
-from ablab.fields import Group, Role, as_typed, flatten, unsigned
+from ablab.fields import Group, Role, as_typed, unsigned
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -67,17 +66,13 @@ def compose_arm(arguments: Sequence[str]) -> Composed:
     check(overrides, all_fields())
     typed = values_of(overrides)
     meant = unsigned(typed.resolved)
-    base, written, resolved = (flatten(values) for values in (typed.base, typed.written, meant))
-    # A field may have become a mapping, by an interpolation; validation refuses it.
-    changes = {key: resolved.get(key) for key, value in written.items() if base.get(key) != value}
     config = validate(_schema(meant).shrink(meant) if meant["smoke"] else meant)
     chosen = {group: option for group, option in typed.choices.items() if _is_of(config, group)}
     unread = dict(_without_effect(overrides, typed.unread, chosen, config))
     idle = {override.key_or_group for override in overrides if override.input_line in unread}
-    changes = {key: value for key, value in changes.items() if key not in idle}
+    changes = {key: unsigned(value) for key, value in typed.changes.items() if key not in idle}
     asked = with_options(type(config), meant).get("data") if config.smoke and _is_of(config, "data") else None
-    has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
-    return Composed(config, chosen, changes, unread, asked, has_seed)
+    return Composed(config, chosen, changes, unread, asked, typed.has_seed)
 
 
 def validate(values: Mapping[str, Any]) -> Config:

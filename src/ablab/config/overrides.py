@@ -28,13 +28,14 @@ class UnknownKeyError(UserError):
 def parse(arguments: Sequence[str]) -> list[Override]:
     """Parse the overrides by Hydra's grammar; UserError for a syntax error."""
     parsed: list[Override] = []
+    confs = user_confs()
     for argument in arguments:
         check_text(argument)
         key, equals, value = argument.partition("=")
         if not key.strip() or (not equals and not argument.startswith("~")):
             raise UserError(f"{argument!r}: not an override; allowed: key=value, such as layerdrop=0.2 (see --help)")
         try:
-            parsed += _parsed(argument, user_confs())
+            parsed += _parsed(argument, confs)
         except OverrideParseException:
             if key in groups():
                 raise UserError(_unknown_option(argument, value, key)) from None
@@ -59,29 +60,30 @@ def in_words_of_now(override: Override) -> Override:
 
 def check(overrides: Sequence[Override], fields: Collection[str]) -> None:
     """Raise UserError at the first override that no run can have. `fields`: the dotted names of all fields."""
+    known = groups()
     for override in overrides:
         _check_kind(override)
-        if override.key_or_group in groups():
+        if override.key_or_group in known:
             _check_option(override)
-    _check_implied(overrides)
+    _check_implied([override for override in overrides if override.key_or_group in known])
     for override in overrides:
         key, line = override.key_or_group, override.input_line
         if gone := next((schema.gone[key] for schema in schemas() if key in schema.gone), None):
             raise UserError(f"{line}: no such key; allowed: {gone}")
-        if key not in groups() and field_of(key, fields) not in fields:
+        if key not in known and field_of(key, fields) not in fields:
             raise UnknownKeyError(_unknown(f"{line}", key, fields), key)
         if override.is_add() or override.is_force_add():
             raise UserError(f"{line}: there is nothing to add, {key} exists; allowed: {key}=value")
         group, _, field = key.partition(".")
-        if group in groups() and field == "kind":
+        if group in known and field == "kind":
             raise UserError(
                 f"{line}: a kind brings fields of its own, so it is chosen as an option; allowed: {group}=option"
             )
 
 
-def _check_implied(overrides: Sequence[Override]) -> None:
+def _check_implied(options: Sequence[Override]) -> None:
     """Refuse an option that implies an option of another group beside a different option of that group."""
-    chosen = {o.key_or_group: (o.value(), o.input_line) for o in overrides if o.key_or_group in groups()}
+    chosen = {option.key_or_group: (option.value(), option.input_line) for option in options}
     for group, (option, line) in chosen.items():
         for other, meant in implied_choices(group, str(option)).items():
             value, typed = chosen.get(other, (meant, ""))

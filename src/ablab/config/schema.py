@@ -130,16 +130,22 @@ def own_values(schema: type[Config], values: Mapping[str, Any]) -> dict[str, Any
 
 def _own(group: type[Group], all_of: Sequence[type[Group]], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a group, which other tasks have as others of `all_of`, without what only those have."""
-    known = {name for other in all_of for name in other.model_fields} - group.model_fields.keys()
+    of_others = _of_others(group, tuple(all_of))
     return {
         name: _own(inner, _inner(all_of, name), value)
         if isinstance(value, Mapping) and (inner := _group(group, name)) is not None and name not in part_groups()
         else value
         for name, value in values.items()
-        if name not in known
+        if name not in of_others
     }
 
 
+@cache
+def _of_others(group: type[Group], all_of: Sequence[type[Group]]) -> frozenset[str]:
+    return frozenset(name for other in all_of for name in other.model_fields) - group.model_fields.keys()
+
+
+@cache
 def _group(outer: type[Group], name: str) -> type[Group] | None:
     """Return the group that is a field of another, if it is one."""
     annotation = outer.model_fields[name].annotation if name in outer.model_fields else None
@@ -150,6 +156,7 @@ def _inner(outer: Sequence[type[Group]], name: str) -> list[type[Group]]:
     return [found for each in outer if (found := _group(each, name)) is not None]
 
 
+@cache
 def has(schema: type[Config], key: str) -> bool:
     """Return whether the settings of a task have the group or field of a dotted key, as far as options do not vary."""
     group: type[Group] | None = schema

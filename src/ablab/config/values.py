@@ -37,30 +37,49 @@ SCALARS = (int, float, bool, str, type(None))
 
 
 class Values(NamedTuple):
-    """Nested plain values: `base` has the options alone, `written` also the fields, `resolved` no interpolations.
+    """What is typed, as nested plain values without interpolations.
 
-    `unread`: by key, the overrides of fields that the chosen option does not read; the values leave them out.
+    `changes`: the fields that are written otherwise than the chosen options have them, by their dotted names.
+    `has_seed`: a value refers to that of the seed, as `${seed}` does. `unread`: by key, the overrides of fields that
+    the chosen option does not read; the values leave them out.
     """
 
-    base: dict[str, Any]
-    written: dict[str, Any]
     resolved: dict[str, Any]
+    changes: dict[str, Any]
+    has_seed: bool
     choices: dict[str, str]
     unread: dict[str, Override]
 
 
 def values_of(overrides: Sequence[Override]) -> Values:
     """Compose the YAML files and these overrides with Hydra into plain values."""
-    options = {override.key_or_group: str(override.value()) for override in overrides if _chooses(override)}
-    base = _compose_options(tuple(sorted(options.items())))
-    fields = [override for override in overrides if not _chooses(override)]
-    unread = {override.key_or_group: override for override in fields if not base.reads(override.key_or_group)}
-    read = [override for override in fields if override.key_or_group not in unread]
+    base, read, unread = _composed(overrides)
     quick = None if base.quick is None else base.quick.with_fields(read)
     if quick is not None:
-        return Values(base.plain, *quick, dict(base.choices), unread)
+        return Values(*quick, dict(base.choices), unread)
     config = _apply(base, read)
-    return Values(base.plain, _plain(config), _resolved(config, overrides), dict(base.choices), unread)
+    written, values = flatten(_plain(config)), _resolved(config, overrides)
+    usual, resolved = flatten(base.plain), flatten(values)
+    # A field may have become a mapping, by an interpolation; validation refuses it.
+    changes = {key: resolved.get(key) for key, value in written.items() if usual.get(key) != value}
+    has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
+    return Values(values, changes, has_seed, dict(base.choices), unread)
+
+
+def written(overrides: Sequence[Override]) -> dict[str, Any]:
+    """Return the same nested plain values with their interpolations as they are written."""
+    base, read, _ = _composed(overrides)
+    return _plain(_apply(base, read))
+
+
+def _composed(overrides: Sequence[Override]) -> tuple["_Base", list[Override], dict[str, Override]]:
+    """Return what the chosen options give, and the overrides of fields that these read, and that they do not read."""
+    known = groups()
+    chosen = {one.key_or_group: str(one.value()) for one in overrides if one.key_or_group in known}
+    base = _compose_options(tuple(sorted(chosen.items())))
+    fields = [one for one in overrides if one.key_or_group not in known]
+    unread = {one.key_or_group: one for one in fields if not base.reads(one.key_or_group)}
+    return base, [one for one in fields if one.key_or_group not in unread], unread
 
 
 class Plain(NamedTuple):
@@ -86,8 +105,8 @@ class Plain(NamedTuple):
             references[key] = found[1]
         return cls(nested, flat, references)
 
-    def with_fields(self, overrides: Sequence[Override]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return nested values as written and as resolved with these fields set; None where only OmegaConf can."""
+    def with_fields(self, overrides: Sequence[Override]) -> tuple[dict[str, Any], dict[str, Any], bool] | None:
+        """Return the first three of `Values` with these fields set; None where only OmegaConf can."""
         fields: dict[str, Any] = {}
         for override in overrides:
             key, value = override.key_or_group, override.value()
@@ -105,7 +124,9 @@ class Plain(NamedTuple):
                 seen.add(target)
                 target = references[target]
             resolved[key] = fields[target] if target in fields else self.flat[target]
-        return _nested(self.nested, fields), _nested(self.nested, resolved)
+        changes = {key: fields[key] for key, usual in self.flat.items() if key in fields and fields[key] != usual}
+        has_seed = any("seed" in target for target in references.values())
+        return _nested(self.nested, resolved), changes, has_seed
 
 
 def _is_simple(value: object) -> bool:
@@ -176,11 +197,6 @@ def own_hydra() -> Iterator[None]:
             yield
     finally:
         GlobalHydra.instance().hydra = outer
-
-
-def _chooses(override: Override) -> bool:
-    """Return whether the override chooses an option of a group, rather than setting a field."""
-    return override.key_or_group in groups()
 
 
 @cached_by_folders
