@@ -95,13 +95,21 @@ def test_the_unit_of_scores_and_their_direction_change_nothing():
         assert (other.factor, other.low, other.high) == pytest.approx((found.factor, found.low, found.high), rel=1e-6)
 
 
+@pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_factor_lies_in_the_interval_where_the_test_of_a_claim_about_it_does_not_reject(seed):
-    scores = drawn(seed, 4, (1.0, 0.0, -1.0, 1.0), sd=0.6)
-    found = worth(*scores)
+def test_a_factor_lies_in_the_interval_where_the_test_of_a_claim_about_it_does_not_reject(seed, paired):
+    scores = [
+        each + paired * common
+        for each, common in zip(
+            drawn(seed, 4, (1.0, 0.0, -1.0, 1.0), sd=0.6), [drawn(seed + 50, 4, (0.0,), sd=3.0)[0]] * 4, strict=True
+        )
+    ]
+    found = worth(*scores, paired=paired)
     arm, baseline, half, double = scores
 
     def p(factor):
+        if paired:
+            return float(stats.ttest_1samp(np.array(contrast(factor)) @ np.array(scores), 0).pvalue)
         return moderated_contrast([arm, baseline, half, double], contrast(factor)).p
 
     inside = math.exp((math.log(max(found.low, 0.1)) + math.log(min(found.high, 20.0))) / 2)

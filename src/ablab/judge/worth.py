@@ -15,6 +15,7 @@ from ablab.judge.selection import SelectedArms
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.verdict import Failures
 from ablab.statistics.worth import LONGEST, SHORTEST, Worth, as_good_from, worth
+from ablab.study.study import names_of
 from ablab.tasks.score import Score
 
 
@@ -55,7 +56,7 @@ def _trained(factor: float) -> float:
 
 def _fitted(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[Worth | None, str | None]:
     """Return what the baseline at other lengths says, or why it says nothing; neither where it has none."""
-    if selection.lengths is None:
+    if selection.lengths is None or selection.lengths.baseline not in names_of(baseline.name):
         return None, None
     found = [selection.arm(one.name) for one in selection.lengths.arms]
     arms = [arm, baseline, *(one for one in found if one is not None)]
@@ -65,8 +66,12 @@ def _fitted(selection: SelectedArms, arm: ArmRuns, baseline: ArmRuns) -> tuple[W
     try:
         ours, theirs, half, double = shared_scores(arms, measure)
         lent = borrowed(selection, arms, measure)
-        found_worth = worth(ours, theirs, half, double, lent, higher_is_better=measure.higher_is_better, level=LEVEL)
-        return found_worth, None
+        return worth(
+            *(ours, theirs, half, double, lent),
+            higher_is_better=measure.higher_is_better,
+            paired=selection.error != "moderated",
+            level=LEVEL,
+        ), None
     except NotTestable as reason:
         return None, str(reason)
 

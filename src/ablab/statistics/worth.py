@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from ablab.statistics import student
 from ablab.statistics.interval import NotTestable
-from ablab.statistics.moderated import moderated_contrast
-from ablab.statistics.paired import of_differences
+from ablab.statistics.moderated import Moderated, moderated_contrast
+from ablab.statistics.paired import Paired, of_differences, without_rounding
+from ablab.statistics.student import Floats
 
 SHORTEST, LONGEST = 0.5, 2.0
 """Factors of compute at which the baseline is trained, beside its own."""
@@ -65,14 +66,16 @@ def worth(
     others: Sequence[npt.ArrayLike] = (),
     *,
     higher_is_better: bool = True,
+    paired: bool = False,
     level: float = 0.95,
 ) -> Worth:
-    """Return what an arm's gain is worth, [seeds] each of the same seeds; `others`: arms that lend their noise.
+    """Return what an arm's gain is worth, [seeds] each of the same seeds; `others`: arms that lend their noise, unless
+    `paired`.
 
     The interval holds the factors around the estimate at which the arm does not differ from the baseline of so much
-    compute by a two-sided moderated t test. Beyond twice the compute, with one variance for all arms, this is
-    Fieller's interval of a ratio (Fieller 1954, section 3). Where the baseline has saturated these factors may lie on
-    both sides of 1; those on the side of the gain count. Raises NotTestable as `moderated_contrast` does.
+    compute by a two-sided t test, moderated or paired. Beyond twice the compute, with one variance for all arms, this
+    is Fieller's interval of a ratio (Fieller 1954, section 3). Where the baseline has saturated these factors may lie
+    on both sides of 1; those on the side of the gain count. Raises NotTestable as the test does.
     """
     sign = 1.0 if higher_is_better else -1.0
     arms = [sign * np.asarray(scores, dtype=np.float64) for scores in (arm, baseline, half, double)]
@@ -80,7 +83,13 @@ def worth(
     gain = float(arms[0].mean() - arms[1].mean())
     side = math.copysign(1.0, gain)
     more, less, rest = (arms[3], arms[1], arms[2]) if side > 0 else (arms[1], arms[2], arms[3])
-    saturated = moderated_contrast([more, less], [1.0, -1.0], [arms[0], rest, *lent]).at(level).low <= 0
+
+    def tested(compared: Sequence[Floats], weights: Sequence[float], beside: Sequence[Floats]) -> Moderated | Paired:
+        if paired:
+            return of_differences(without_rounding(np.asarray(weights) @ np.array(compared), compared))
+        return moderated_contrast(compared, weights, beside)
+
+    saturated = tested([more, less], [1.0, -1.0], [arms[0], rest, *lent]).at(level).low <= 0
     rise, fall = (float(arms[one].mean() - arms[other].mean()) for one, other in ((3, 1), (1, 2)))
     doublings = _doublings(abs(gain), *((rise, fall) if side > 0 else (fall, rise)))
     estimate = None if doublings is None else side * doublings * math.log(2)
@@ -88,7 +97,7 @@ def worth(
     def accepted(log_factor: float) -> float:
         """Above 0 where the factor is in the interval."""
         try:
-            found = moderated_contrast(arms, contrast(math.exp(log_factor)), lent)
+            found = tested(arms, contrast(math.exp(log_factor)), lent)
         except NotTestable:
             return 1.0 if log_factor else -1.0
         return student.quantile((1 + level) / 2, found.df) * found.standard_error - abs(found.difference)
