@@ -134,6 +134,27 @@ def test_what_comes_before_is_of_the_same_level_of_within():
     steps = sides(before, **{**ladder, "within": None})
     assert len(steps) == 2
     assert sides(before, **ladder) == steps[1:]
+    norms = {"norm": ["pre", "post", "scalenorm"]}
+    for factors in ({**norms, "lang": ["de", "fr"]}, {"lang": ["de", "fr"], **norms}):
+        found = claimed(before, factors=factors, within="lang")
+        levels = [
+            [dict(word.split("=") for word in name.split(",")) for name in (one.arm, one.baseline)] for one in found
+        ]
+        assert all(ours["lang"] == theirs["lang"] for ours, theirs in levels)
+        assert sorted((ours["lang"], ours["norm"], theirs["norm"]) for ours, theirs in levels) == [
+            (lang, *pair) for lang in ("de", "fr") for pair in (("post", "pre"), ("scalenorm", "post"))
+        ]
+
+
+def test_a_baseline_without_a_level_of_within_is_that_of_each_arms_own():
+    factors = {"norm": ["pre", "post", "scalenorm"], "drop": FACTORS["drop"]}
+    found = sides({"arm": "each", "baseline": "post"}, factors=factors, within="drop")
+    assert found == [
+        (f"norm={norm},drop={drop}", f"norm=post,drop={drop}")
+        for norm in ("pre", "scalenorm")
+        for drop in ("off", "on")
+    ]
+    assert sides({"arm": "scalenorm,on", "baseline": "post"}, factors=factors, within="drop") == found[-1:]
 
 
 def test_shares_of_failures_have_no_mean():
@@ -148,7 +169,7 @@ def test_shares_of_failures_have_no_mean():
         ({"arm": "scale norm"}, {}, "claims.arm=scale norm: no such arm; allowed: drop=off, drop=on, norm=pre"),
         ({"effect": "nrm"}, {}, "claims.effect=nrm: no level of a factor; allowed: drop=off, drop=on"),
         ({"effect": "norm", "baseline": "on"}, {}, "claims.baseline=on: allowed beside effect=norm: a level of norm"),
-        ({"effect": "norm"}, {"design": "one_at_a_time"}, "claims: the design has no arm norm=scalenorm,drop=on"),
+        ({"effect": "norm"}, {"design": "one_at_a_time"}, "claims: there is no arm norm=scalenorm,drop=on"),
         ({"effect": "norm"}, {"factors": {"norm": ["pre", "post"]}}, "norm is the only factor; allowed: arm=norm=post"),
         (
             {"effect": "norm=pre"},
@@ -160,6 +181,11 @@ def test_shares_of_failures_have_no_mean():
             {"arm": "norm=scalenorm,drop=on", "baseline": "norm=pre,drop=off"},
             {"within": "drop"},
             "norm=scalenorm,drop=on has another level of drop; levels of drop, as of within, are not compared with",
+        ),
+        (
+            {"arm": "norm=scalenorm", "baseline": "norm=pre,drop=on"},
+            {"within": "drop"},
+            "it has a level of drop, as of within, and arm=norm=scalenorm has none; allowed: both with one, or neither",
         ),
         ({"interaction": ["norm=pre", "on"]}, {}, "norm=pre is the baseline's; allowed: other levels"),
         ({"interaction": ["norm"]}, {}, "claims.interaction=[norm]: allowed: levels of two factors"),

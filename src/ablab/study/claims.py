@@ -67,6 +67,11 @@ def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Comparison]:
     against = grid.levels_in(claim.baseline or "")
     if against is None:
         raise UserError(f"claims.baseline={claim.baseline}: allowed beside arm={name}: levels of the other factors")
+    if grid.within in against:
+        raise UserError(
+            f"claims.baseline={claim.baseline}: it has a level of {grid.within}, as of within, and arm={name} has "
+            "none; allowed: both with one, or neither"
+        )
     pairs = []
     for level in grid.levels_of(grid.within):
         here = {grid.within: level}
@@ -78,16 +83,17 @@ def _pairs(claim: Expectation, name: str, grid: Grid) -> Iterator[Comparison]:
 
 def _other(claim: Expectation, arm: Arm, grid: Grid) -> Arm:
     """Return the arm that a claim compares this one with; itself, where nothing of its level of `within` is before."""
-    names = [one.name for one in grid.arms]
     if claim.baseline is None:
         return grid.baseline_of(arm)
-    is_before = claim.baseline == "before" and "before" not in names
-    at = max(0, names.index(arm.name) - 1)
-    other = grid.arms[at] if is_before else grid.find(claim.baseline, "claims.baseline")
-    if grid.within is None or other.levels[grid.within] == arm.levels[grid.within]:
+    alike = [one for one in grid.arms if grid.within is None or one.levels[grid.within] == arm.levels[grid.within]]
+    if claim.baseline == "before" and all(one.name != "before" for one in grid.arms):
+        return alike[max(0, alike.index(arm) - 1)]
+    levels = None if grid.within is None else grid.levels_in(claim.baseline)
+    if grid.within is not None and levels and grid.within not in levels:
+        return _cell({**levels, grid.within: arm.levels[grid.within]}, grid)
+    other = grid.find(claim.baseline, "claims.baseline")
+    if other in alike:
         return other
-    if is_before:
-        return arm
     raise UserError(
         f"claims.baseline={claim.baseline}: {arm.name} has another level of {grid.within}; levels of {grid.within}, as "
         "of within, are not compared with each other"
@@ -146,7 +152,9 @@ def _cell(levels: Chosen, grid: Grid) -> Arm:
     found = grid.cell(levels)
     if found is None:
         wanted = name_of({**grid.usual, **levels})
-        raise UserError(f"claims: the design has no arm {wanted}; allowed with design: factorial, which has all")
+        raise UserError(
+            f"claims: there is no arm {wanted}; allowed: arms that there are, of which a factorial design has all"
+        )
     return found
 
 
