@@ -10,7 +10,7 @@ import pytest
 
 from ablab.judge.contrasts import independent, sharing
 from ablab.judge.document import Document
-from ablab.judge.estimates import beats, borrowed, by_both, lenders, nearly_failed
+from ablab.judge.estimates import beats, borrowed, by_both, conditions, lenders, nearly_failed
 from ablab.judge.registration import Registered
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
@@ -321,6 +321,20 @@ def test_what_seeds_share_is_read_off_runs_with_the_same_seeds(selection):
     assert fewer.others == [bleus(other)]
     lacking = replace(selection, arms=[usual, lower, ArmRuns(other.name, other.runs[1:])])
     assert by_both(lacking, [lower, usual], [1.0, -1.0], BLEU, differences).beside == []
+
+
+def test_an_arm_scatters_widely_beside_those_of_its_level(selection):
+    """Two languages have two noises, of which a mean over both is made."""
+    usual, lower, higher, _ = selection.arms
+    loud = [30.0, 31.0, 28.0, 34.0, 25.0]
+    arms = [scored(arm, scores) for arm, scores in ((lower, HIGHER), (usual, USUAL), (higher, loud))]
+    apart = {usual.name: usual.name, lower.name: usual.name, higher.name: higher.name}
+    for within, kinds in (("corpus", []), (None, ["wide"])):
+        found = by_both(
+            replace(selection, arms=arms, within=within, baselines=apart), arms, [1.0, -0.5, -0.5], BLEU, bleus(arms[0])
+        )
+        signs = conditions(found, [arm.name for arm in arms], 0.95)
+        assert [sign.kind for sign in signs if sign.kind == "wide"] == kinds
 
 
 def test_an_arm_nearly_failed_beside_those_of_its_level(selection):

@@ -136,6 +136,31 @@ def test_another_way_to_judge_makes_another_study(tmp_path):
     assert {claim["exploratory"] for claim in claims} == {"ways to judge differ from those of the first launch"}
 
 
+def test_a_factor_of_within_that_came_later_is_a_departure_unless_nothing_was_known(tmp_path):
+    path = tmp_path / "x.yaml"
+    content = EXPERIMENT.replace("[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, scalenorm]")
+    claims = "claims:\n  - {arm: 'layerdrop=0.1,norm=pre', expect: greater}\n"
+    content = content[: content.index("claims:")].replace("one_at_a_time", "factorial") + claims
+    path.write_text(content)
+    words = (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
+    register(define(words))
+    path.write_text(f"{content}within: norm\n")
+    said = "within is norm, and was none at the first launch"
+    assert of_study(define(words)).departed == said
+    register(define(words))
+    assert of_study(define(words)).departed is None, "no run had ended, so that nothing was known"
+    fill(
+        words[:1],
+        {f"layerdrop={rate},norm={norm}": 0.3 for rate in ("0", "0.1") for norm in ("pre", "scalenorm")},
+        outputs=tmp_path / "outputs",
+    )
+    path.write_text(content)
+    register(define(words))
+    selection = of_study(define(words))
+    assert selection.departed == "within is none, and was norm at the first launch"
+    assert selection.name == "x-within-none"
+
+
 ARMS = """
 question: q
 common: [logger=none]

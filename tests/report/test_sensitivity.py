@@ -51,6 +51,12 @@ def test_every_metric_is_judged_by_the_arms_without_diverged_runs(selection):
     level = 0.05 / len(selection.claims)  # claims share the error rate
     assert [line.seeds for line in lines] == [seeds_to_tell(one.between, one.within, 1, level) for one in lines]
     assert [line.seeds for line in lines] != [seeds_to_tell(one.between, one.within, 1) for one in lines]
+    secondary = [
+        *selection.claims[:1],
+        *(claim.model_copy(update={"secondary": True}) for claim in selection.claims[1:]),
+    ]
+    alone = replace(selection, claims=secondary, registered=None)
+    assert [line.seeds for line in metric_lines(alone)] == [seeds_to_tell(one.between, one.within, 1) for one in lines]
 
 
 def test_the_baseline_at_other_lengths_is_no_arm_whose_difference_is_usual(selection):

@@ -257,8 +257,7 @@ def _expectation(claim: Settled, measure: Measure) -> Expectation:
 
 def _conditions(claim: Settled, found: Estimates, verdict: Verdict) -> list[Sign]:
     level = 0.95 if verdict.interval is None else verdict.interval.level
-    compared = dict(zip(claim.weights, found.scores, strict=True))
-    return list(conditions(compared, found.others, found.beside, found.decisive, level))
+    return list(conditions(found, list(claim.weights), level))
 
 
 def _shares(arm: ArmRuns, baseline: ArmRuns) -> Failures | NotTestable:

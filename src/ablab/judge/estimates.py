@@ -27,14 +27,15 @@ class Estimates:
     """The same comparison by both methods. `differences`: [seeds], paired.
 
     `scores`: of each arm that is compared, under the same seeds; `others`: of those that lend, under their own, and
-    `beside`: of those of them that have all of the same seeds, under these. There are none of speeds and memory, and
-    `other` is None then.
+    `beside`: of those of them that have all of the same seeds, under these. `levels`: of `within`, of the arms compared
+    and of those that lend. There are none of speeds and memory, and `other` is None then.
     """
 
     differences: Sequence[float]
     scores: Sequence[Sequence[float]]
     others: Sequence[Sequence[float]]
     beside: Sequence[Sequence[float]]
+    levels: Sequence[str | None]
     decisive: Paired | Moderated
     other: Paired | Moderated | None
 
@@ -82,13 +83,14 @@ def by_both(
 ) -> Estimates:
     """Return the weighted sum of arms by both methods, of which the selection's decides. Raises NotTestable."""
     if measure.of_machine:
-        return Estimates(differences, [], [], [], of_differences(differences), None)
+        return Estimates(differences, [], [], [], [], of_differences(differences), None)
     scores, lending = shared_scores(arms, measure), lenders(selection, arms, measure)
     paired, others = of_differences(differences), [_values(arm, measure) for arm in lending]
     own_weights, own_scores = independent(arms, list(weights), scores)
     both = paired, moderated_contrast(own_scores, own_weights, others)
-    beside = list(_beside(arms, lending, measure))
-    return Estimates(differences, scores, others, beside, *(reversed(both) if selection.error == "moderated" else both))
+    beside, levels = list(_beside(arms, lending, measure)), [level_of(selection, arm) for arm in (*arms, *lending)]
+    decisive, other = reversed(both) if selection.error == "moderated" else both
+    return Estimates(differences, scores, others, beside, levels, decisive, other)
 
 
 def _beside(arms: Sequence[ArmRuns], lending: Sequence[ArmRuns], measure: Measure) -> Iterator[list[float]]:
@@ -177,29 +179,21 @@ WIDE = 3.0
 """Ratio of an arm's standard deviation to that of the others from which a reader should know of it."""
 
 
-def conditions(
-    compared: Mapping[str, Sequence[float]],
-    others: Sequence[Sequence[float]],
-    beside: Sequence[Sequence[float]],
-    decisive: object,
-    level: float,
-) -> Iterator[Sign]:
-    """Yield what the scores of a claim's arms show. compared: by arm, under the seeds that all of them have.
-
-    others: the scores of arms that lend their noise, under their own seeds; beside: of those of them that have the
-    seeds of the compared arms, under these. level: of the claim's interval.
-    """
-    everyone = [*compared.values(), *others]
-    for name, ratio in zip(compared, ratios(everyone), strict=False):
-        if ratio > WIDE:
-            yield Sign(kind="wide", arm=name, figure=float(ratio))
+def conditions(found: Estimates, names: Sequence[str], level: float) -> Iterator[Sign]:
+    """Yield what the scores of a claim's arms show. names: of these arms; level: of the claim's interval."""
+    everyone = [*found.scores, *found.others]
+    for of_within in dict.fromkeys(found.levels):
+        places = [place for place, one in enumerate(found.levels) if one == of_within]
+        for place, ratio in zip(places, ratios([everyone[place] for place in places]), strict=True):
+            if place < len(names) and ratio > WIDE:
+                yield Sign(kind="wide", arm=names[place], figure=float(ratio))
     if in_two_groups(everyone):
         yield Sign(kind="groups")
-    if follow_the_order([*compared.values(), *beside]):
+    if follow_the_order([*found.scores, *found.beside]):
         yield Sign(kind="order")
-    if len(compared) == 2:
-        arm, baseline = compared.values()
-        yield from _of_seeds(baseline, [arm, *beside], decisive, level)
+    if len(found.scores) == 2:
+        arm, baseline = found.scores
+        yield from _of_seeds(baseline, [arm, *found.beside], found.decisive, level)
 
 
 def _of_seeds(

@@ -188,7 +188,8 @@ def prospects(study: Study) -> Iterator[Prospect]:
 
     Of a registered claim, these are the seeds and arms of the registration: later ones decide only what came with them.
     """
-    noises = known_noise(study, {claim.metric for claim in study.claims} & set(study.task.scores))
+    metrics = {claim.metric for claim in study.claims} & set(study.task.scores)
+    noises: dict[frozenset[str] | None, dict[str, Noise]] = {}
     registered = Registered.of(study.folder)
     first = study
     if registered is not None and study.looks is None:
@@ -200,9 +201,11 @@ def prospects(study: Study) -> Iterator[Prospect]:
         if (reason := _off_scale(decides, claim) or _few_validations(decides, claim)) is not None:
             yield Prospect(claim, f"cannot be judged: {reason}", True)
             continue
-        share = ALPHA / _family(study, claim, registered)
+        share, levels = ALPHA / _family(study, claim, registered), _levels(study, claim)
+        if levels not in noises:
+            noises[levels] = known_noise(_on_scale(study, levels), metrics)
         found, caveat = (
-            _prospect(decides, claim, noises.get(claim.metric), share),
+            _prospect(decides, claim, noises[levels].get(claim.metric), share),
             _if_runs_diverge(decides, claim, share),
         )
         yield replace(found, words=found.words + _if_chosen(decides, claim), caveat=caveat)
@@ -335,7 +338,9 @@ def _layout(study: Study, claim: Settled) -> Layout:
     own, weights = set().union(*compared), list(claim.weights.values())
     groups = [[weights[place] for place in places] for places in sharing(compared)]
     merged = [[total] if abs(total := sum(group)) > ROUNDING else group for group in groups]
-    others = [runs for row in _of_levels(study, claim) if (runs := _runs(study, row)).isdisjoint(own)]
+    levels = _levels(study, claim)
+    rows = [arm for arm in study.arm_of_rows.values() if _is_of(study, arm, levels)]
+    others = [runs for row in rows if (runs := _runs(study, row)).isdisjoint(own)]
     return Layout(tuple(itertools.chain(*merged)), len(sharing(others)) if _borrows(study) else None)
 
 
@@ -343,13 +348,25 @@ def _runs(study: Study, arm: str) -> frozenset[str]:
     return frozenset(cell.planned.run_id for cell in study.cells_of(arm))
 
 
-def _of_levels(study: Study, claim: Settled) -> list[str]:
-    """Return the rows on the scales of a claim's arms: those of another level of `within` lend it nothing."""
-    arms = study.arm_of_rows.values()
+def _levels(study: Study, claim: Settled) -> frozenset[str] | None:
+    """Return the levels of `within` that a claim's arms have, by their baselines; None where there is no such factor.
+
+    Arms of other levels are on another scale, and lend it nothing.
+    """
     if study.experiment is None or study.experiment.within is None:
-        return list(arms)
-    levels = {study.baseline_of(arm).removesuffix(TUNED) for arm in claim.weights}
-    return [arm for arm in arms if study.baseline_of(arm).removesuffix(TUNED) in levels]
+        return None
+    return frozenset(study.baseline_of(arm).removesuffix(TUNED) for arm in claim.weights)
+
+
+def _is_of(study: Study, arm: str, levels: frozenset[str] | None) -> bool:
+    return levels is None or study.baseline_of(arm).removesuffix(TUNED) in levels
+
+
+def _on_scale(study: Study, levels: frozenset[str] | None) -> Study:
+    """Return the study with the arms of these levels alone."""
+    if levels is None:
+        return study
+    return replace(study, cells=[cell for cell in study.cells if _is_of(study, cell.arm, levels)])
 
 
 def _borrows(study: Study) -> bool:

@@ -25,8 +25,8 @@ class Registered(BaseModel):
 
     `conditions`: ids of recipes by arm; `judged`: ids of evaluation and curve by arm, which older stores lack; `ways`:
     what of these must stay, where that is less. Older stores lack `error` too: until then every claim was judged by the
-    paired t test. `looks`: seeds at the first and the last look, where seeds are added.
-    `planned`: its runs, and of the first registration those of all.
+    paired t test; and `within`, which is then not in `model_fields_set`. `looks`: seeds at the first and the last look,
+    where seeds are added. `planned`: its runs, and of the first registration those of all.
     """
 
     claims: list[Settled]
@@ -41,6 +41,7 @@ class Registered(BaseModel):
     error: ErrorEstimate = "paired"
     moderated_test: int = 1
     looks: list[int] | None = None
+    within: str | None = None
 
     def asks(self, claim: Settled) -> bool:
         """Return whether it has this claim, whatever has been published about it."""
@@ -91,6 +92,7 @@ class Registered(BaseModel):
                     first |= {
                         key: {**first.get(key, {}), **entry.get(key, {})} for key in ("conditions", "judged", "ways")
                     }
+                    first |= {"within": entry["within"]} if "within" in entry else {}
                 winners = {arm: entry.get("conditions", {}).get(arm) for arm in first.get("arms", [])}
                 first["conditions"] = {arm: one for arm, one in winners.items() if one} | first.get("conditions", {})
             return [cls._read(entry) for entry in (first, *later)]

@@ -19,7 +19,7 @@ from ablab.store.run_folder import RunFolder
 from ablab.study.claims import Settled, asked
 from ablab.study.experiment import Added, ErrorEstimate, Experiment
 from ablab.study.extending import MOST_CLAIMS, closings, extensions
-from ablab.study.ledger import changed, conditions, entry_with, judged, judged_otherwise
+from ablab.study.ledger import changed, conditions, entry_with, judged, judged_otherwise, within_of
 from ablab.study.search import BEST, REPORT
 from ablab.study.study import Cell, Study
 from ablab.study.tuning import TUNING
@@ -102,8 +102,7 @@ def _tried(trials: Study | None) -> list[ArmRun]:
 
 def _within(study: Study) -> str | None:
     """Return the factor in each level of which arms have a baseline of their own; so they do when tuned."""
-    declared = None if study.experiment is None else study.experiment.within
-    return declared or (TUNING if study.tuned and study.baselines else None)
+    return within_of(study) or (TUNING if study.tuned and study.baselines else None)
 
 
 def check_begun(selection: SelectedArms) -> None:
@@ -189,6 +188,10 @@ def _departed(study: Study, registered: Registered | None) -> tuple[list[str], s
         aside += ["looks", *(["none"] if looks is None else map(str, looks))]
         at, first = (f"after {one[0]} to {one[1]} seeds" if one else "once" for one in (looks, registered.looks))
         departures.append(f"claims are looked at {at}, and were to be {first} at the first launch")
+    within = within_of(study)
+    if "within" in registered.model_fields_set and within != registered.within:
+        aside += ["within", within or "none"]
+        departures.append(f"within is {within or 'none'}, and was {registered.within or 'none'} at the first launch")
     names = [arm.name for arm in study.arms]
     if gone := sorted(arm for arm in registered.conditions if called(arm, names) not in names):
         aside += ["arms", json_digest(gone, 7)]

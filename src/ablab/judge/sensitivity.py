@@ -78,7 +78,7 @@ def _line(selection: SelectedArms, name: str, arms: Sequence[ArmRuns]) -> Metric
             found.between,
             found.within,
             None if selection.error == "paired" else len(groups) - 2,
-            ALPHA / max(1, len(selection.claims)),
+            ALPHA / max(1, sum(not claim.secondary for claim in selection.as_registered.claims)),
         ),
     )
 

@@ -275,6 +275,8 @@ def _is_known_now(known: Sequence[Mapping[str, Any]], found: Mapping[str, str]) 
 
 def _differ(entry: Mapping[str, Any], study: Study, found: Mapping[str, str]) -> bool:
     """Return whether arms that a registration has too have other recipes now, or are judged otherwise."""
+    if entry.get("within", within_of(study)) != within_of(study):
+        return True
     if any(found.get(arm, one) != one for arm, one in entry.get("conditions", {}).items()):
         return True
     return judged_otherwise(study, entry.get("judged", {}), entry.get("ways", {}), lambda arm: arm)
@@ -346,7 +348,12 @@ def _declared(study: Study) -> dict[str, Any]:
     }
     if study.looks is not None:
         content["looks"] = [study.looks.first, study.looks.last]
-    return {**content, "digest": json_digest(content, 11)}
+    return {**content, "digest": json_digest(content, 11), "within": within_of(study)}
+
+
+def within_of(study: Study) -> str | None:
+    """Return the factor, declared by its file, whose levels have a baseline each."""
+    return None if study.experiment is None else study.experiment.within
 
 
 OF_FILES = (".json", ".csv", ".png")
