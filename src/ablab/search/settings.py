@@ -1,7 +1,6 @@
 """Settings and objectives of a search, from an experiment file or the command line."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -17,50 +16,34 @@ from pydantic import (
 
 from ablab.errors import UserError, choices, first_error
 from ablab.fields import Count, Group
-from ablab.store.records import Evaluation, Record
 from ablab.tasks.registry import known_tasks
-from ablab.tasks.score import Score
+from ablab.tasks.score import Score, Scores
 from ablab.tasks.task import Task
 
-
-@dataclass(frozen=True)
-class Objective:
-    """A quantity to optimise. `label`: axis label with its unit. `digits`: decimals in output."""
-
-    direction: Literal["minimize", "maximize"]
-    label: str
-    digits: int
-    value: Callable[[Record, Evaluation | None], float | None]
-
-    def written(self, value: float) -> str:
-        """Format a value for output."""
-        return f"{value:,.{self.digits}f}"
-
-    def better(self, value: float, other: float) -> bool:
-        """Return whether `value` is strictly better."""
-        return value > other if self.direction == "maximize" else value < other
+PARAMETERS = Score("parameters", "", 0, False, "training", "parameters")
 
 
-PARAMETERS = Objective("minimize", "parameters", 0, lambda record, _: float(record.cost.parameters))
-
-
-def objectives_of(task: Task) -> Mapping[str, Objective]:
+def objectives_of(task: Task) -> Scores:
     """Return the objectives of a task's runs: scores of the selected weights on validation, their size, their speed.
 
     Of the test set only decoding time is used.
     """
-    scores = {name: _objective(score) for name, score in task.scores.items() if score.place == "validation"}
-    speeds = {name: _objective(cost) for name, cost in task.costs.items() if cost.place == "evaluating"}
+    scores = {name: score for name, score in task.scores.items() if score.place == "validation"}
+    speeds = {name: cost for name, cost in task.costs.items() if cost.place == "evaluating"}
     return {**scores, **({} if task.has_own_scores else {"parameters": PARAMETERS}), **speeds}
 
 
-def _objective(score: Score) -> Objective:
-    direction: Literal["minimize", "maximize"] = "maximize" if score.higher_is_better else "minimize"
-    unit = "" if score.title.endswith(score.unit) else f" ({score.unit})"
-    return Objective(direction, f"{score.title}{unit}", score.digits, score.value)
+def direction_of(score: Score) -> Literal["minimize", "maximize"]:
+    """Return Optuna's word for the better direction of an objective."""
+    return "maximize" if score.higher_is_better else "minimize"
 
 
-def objectives_now() -> Mapping[str, Objective]:
+def label_of(score: Score) -> str:
+    """Return the title of an objective with its unit, as an axis has it."""
+    return score.title if score.title.endswith(score.unit) else f"{score.title} ({score.unit})"
+
+
+def objectives_now() -> Scores:
     """Return the objectives of all tasks."""
     return {name: objective for task in known_tasks() for name, objective in objectives_of(task).items()}
 
@@ -70,12 +53,13 @@ def validated(task: Task) -> Mapping[str, str]:
     return {name: score.key for name, score in task.scores.items() if score.place == "validation"}
 
 
-def front(points: Sequence[Sequence[float]], objectives: Sequence[Objective]) -> list[int]:
+def front(points: Sequence[Sequence[float]], objectives: Sequence[Score]) -> list[int]:
     """Return the indices of points that no other dominates: as good in every objective and better in one."""
+    signs = [1 if objective.higher_is_better else -1 for objective in objectives]
 
     def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
-        pairs = list(zip(objectives, one, other, strict=True))
-        return not any(o.better(b, a) for o, a, b in pairs) and any(o.better(a, b) for o, a, b in pairs)
+        gains = [sign * (mine - theirs) for sign, mine, theirs in zip(signs, one, other, strict=True)]
+        return min(gains) >= 0 < max(gains)
 
     return [i for i, point in enumerate(points) if not any(dominates(other, point) for other in points)]
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ablab.search.settings import Objective, front
+from ablab.search.settings import direction_of, front
 from ablab.search.space import Space
 from ablab.search.stopping import STOPPED
+from ablab.tasks.score import Score, Scores
 from ablab.text import how_many
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Trials:
         self,
         name: str,
         space: Space,
-        objectives: Mapping[str, Objective],
+        objectives: Scores,
         storage: "BaseStorage",
         sampler: "BaseSampler | None" = None,
         rule: "BasePruner | None" = None,
@@ -65,7 +66,7 @@ class Trials:
         self.space, self.names = space, list(objectives)
         self.objectives = list(objectives.values())
         if make:
-            directions = [objective.direction for objective in self.objectives]
+            directions = [direction_of(objective) for objective in self.objectives]
             create_study(study_name=name, storage=storage, directions=directions, load_if_exists=True)
         self._study: Any = load_study(study_name=name, storage=storage, sampler=sampler, pruner=rule)
         self._storage = storage
@@ -156,12 +157,12 @@ class Trials:
         )
 
 
-def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
+def best_of(trials: Sequence[Trial], objectives: Sequence[Score]) -> Trial | None:
     """Return the best finished trial on the front by the first objective; of equals, that of the lowest loss.
 
     A score may be 0 for all trials where none has learnt enough. Without a loss, the earliest of equals.
     """
-    sign = 1 if objectives[0].direction == "minimize" else -1
+    sign = -1 if objectives[0].higher_is_better else 1
 
     def order(trial: Trial) -> tuple[float, float]:
         return sign * (trial.values or ())[0], math.inf if trial.loss is None else trial.loss
@@ -169,15 +170,15 @@ def best_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial |
     return min(front_of(trials, objectives), key=order, default=None)
 
 
-def best_so_far(trials: Sequence[Trial], objectives: Sequence[Objective], name: str) -> str | None:
+def best_so_far(trials: Sequence[Trial], objectives: Sequence[Score], name: str) -> str | None:
     """Return `best so far: trial 3, valid_loss 2.310`; None before any has finished. `name`: of the first objective."""
     best = best_of(trials, objectives)
     if best is None or best.values is None:
         return None
-    return f"best so far: trial {best.number}, {name} {objectives[0].written(best.values[0])}"
+    return f"best so far: trial {best.number}, {name} {best.values[0]:,.{objectives[0].digits}f}"
 
 
-def front_of(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
+def front_of(trials: Sequence[Trial], objectives: Sequence[Score]) -> list[Trial]:
     """Return the finished trials that no other dominates."""
     done = [trial for trial in trials if trial.finished and trial.values is not None]
     return [done[index] for index in front([trial.values or () for trial in done], objectives)]

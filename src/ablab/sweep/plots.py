@@ -2,11 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from ablab.fields import flatten
 from ablab.files import COLOURS, write_picture
+from ablab.search.settings import PARAMETERS, label_of
 from ablab.search.trials import Trial, Trials, front_of
 from ablab.store.records import Curve, Point, Record
 from ablab.study.ledger import LedgerEntry
@@ -133,22 +135,20 @@ def draw_history(trials: Trials, all_trials: Sequence[Trial], title: str, path: 
     figure = _figure(8.0, 4.8)
     panel = figure.subplots()
     panel.plot(*zip(*done, strict=True), "o", color=COLOURS[0], label="finished")
-    best, leading = [], done[0][1]
-    for number, value in done:
-        leading = value if objective.better(value, leading) else leading
-        best.append((number, leading))
-    best.append((max(trial.number for trial in all_trials), leading))
+    numbers, values = zip(*done, strict=True)
+    leading = list(accumulate(values, max if objective.higher_is_better else min))
+    best = [*zip(numbers, leading, strict=True), (max(trial.number for trial in all_trials), leading[-1])]
     panel.step(*zip(*best, strict=True), where="post", color=COLOURS[1], linewidth=1.8, label="best so far")
     if stopped:
         panel.plot(*zip(*stopped, strict=True), "x", color="0.5", label="stopped early: its last validation")
     low, high = panel.get_ylim()
     if out:
-        worst = low if objective.direction == "maximize" else high
+        worst = low if objective.higher_is_better else high
         panel.plot(out, [worst] * len(out), "v", color=COLOURS[3], clip_on=False, label="diverged or failed")
         panel.set_ylim(low, high)
     panel.set_title(f"{title}: {name} by trial", fontsize="medium")
     panel.set_xlabel("trial")
-    panel.set_ylabel(objective.label)
+    panel.set_ylabel(label_of(objective))
     panel.xaxis.get_major_locator().set_params(integer=True)
     return _save(figure, panel, path)
 
@@ -166,7 +166,7 @@ def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Pa
     points = [trial.values for trial in best if trial.values is not None]
     first, second = trials.objectives
     # A step curve: between two trials no point is known to be better than both.
-    where = "post" if first.direction == "minimize" else "pre"
+    where = "pre" if first.higher_is_better else "post"
     panel.step(*zip(*points, strict=True), "o-", where=where, color=COLOURS[1], linewidth=1.2, label="front")
     for trial in best:
         panel.annotate(
@@ -177,11 +177,9 @@ def draw_front(trials: Trials, all_trials: Sequence[Trial], title: str, path: Pa
             fontsize="small",
             color=COLOURS[1],
         )
-    arrow = {"minimize": "smaller is better", "maximize": "larger is better"}
-    panel.set_xlabel(f"{first.label}; {arrow[first.direction]}")
-    panel.set_ylabel(f"{second.label}; {arrow[second.direction]}")
     for axis, objective in ((panel.xaxis, first), (panel.yaxis, second)):
-        if objective.label == "parameters":
+        axis.set_label_text(f"{label_of(objective)}; {'larger' if objective.higher_is_better else 'smaller'} is better")
+        if label_of(objective) == PARAMETERS.title:
             axis.set_major_formatter("{x:,.0f}")
     panel.set_title(f"{title}: {trials.names[0]} and {trials.names[1]}; numbers are trials", fontsize="medium")
     panel.margins(0.08)

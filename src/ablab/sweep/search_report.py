@@ -4,7 +4,7 @@ import json
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ablab.errors import UserError
 from ablab.files import csv_text, write_json, write_text
-from ablab.search.settings import Objective, objectives_of
+from ablab.search.settings import direction_of, label_of, objectives_of
 from ablab.search.storage import JOURNAL, open_storage
 from ablab.search.trials import Trial, Trials, best_of, best_so_far, counts_of, front_of, of_asked, saved_line
 from ablab.store.records import now
@@ -21,6 +21,7 @@ from ablab.study.ledger import State, entry_of
 from ablab.study.search import BEST, REPORT, USUAL, SearchStudy
 from ablab.sweep.launchers.jobs import View
 from ablab.sweep.plots import draw_front, draw_history
+from ablab.tasks.score import Scores
 from ablab.text import aligned, how_many, program
 from ablab.tracking.console import Console
 from ablab.tracking.open import opened
@@ -31,7 +32,7 @@ FRESH = 3
 """Number of seeds for the winner of a search that names none."""
 
 
-def objectives_in(search: SearchStudy) -> Mapping[str, Objective]:
+def objectives_in(search: SearchStudy) -> Scores:
     """Return the objectives of a search, in its order."""
     known = objectives_of(search.base.task)
     return {name: known[name] for name in search.settings.objectives}
@@ -84,8 +85,8 @@ def _content(search: SearchStudy, trials: Trials, all_trials: Sequence[Trial]) -
     leader = best_of(all_trials, trials.objectives)
     scores = {
         name: {
-            "direction": objective.direction,
-            "what": objective.label,
+            "direction": direction_of(objective),
+            "what": label_of(objective),
             "of": "the test set's decoding time; no test score" if name == "decoding_speed" else "validation",
         }
         for name, objective in zip(trials.names, trials.objectives, strict=True)
@@ -159,14 +160,14 @@ def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:
         shown = front_of(all_trials, trials.objectives)
     else:
         shown = [trial for trial in all_trials if trial.finished and trial.values is not None]
-    sign = -1 if trials.objectives[0].direction == "maximize" else 1
+    sign = -1 if trials.objectives[0].higher_is_better else 1
     shown = sorted(shown, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number))
     if not shown:
         return
     rows = [["trial", *trials.space.keys, *trials.names, "run"]]
     for trial in shown[:MOST_ROWS]:
         chosen = [word.partition("=")[2] for word in trial.words]
-        values = [o.written(value) for o, value in zip(trials.objectives, trial.values or (), strict=True)]
+        values = [f"{value:,.{o.digits}f}" for o, value in zip(trials.objectives, trial.values or (), strict=True)]
         rows.append([str(trial.number), *chosen, *values, trial.run_id or ""])
     yield from aligned(rows, left=0)
     if len(shown) > MOST_ROWS:

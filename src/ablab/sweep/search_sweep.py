@@ -242,7 +242,7 @@ class _SearchSweep:
             line += f" at step {trial.steps:,}" + (f" of {trial.total_steps:,}" if trial.total_steps else "")
         if trial.values is not None:
             pairs = zip(self.trials.names, self.trials.objectives, trial.values, strict=True)
-            line += ", " + ", ".join(f"{name} {objective.written(value)}" for name, objective, value in pairs)
+            line += ", " + ", ".join(f"{name} {value:,.{objective.digits}f}" for name, objective, value in pairs)
         if trial.reason is not None:
             line += f", {trial.reason}"
         leader = best_of(self.board.all_trials, self.trials.objectives)
