@@ -48,10 +48,56 @@ AnyStrict = TypeVar("AnyStrict", bound=Strict)
 
 
 @dataclass(frozen=True)
+class PathInside:
+    """An attribute of a run's folder: the path of this name in it."""
+
+    name: str
+
+    def __get__(self, folder: "RunFolder", kind: object = None) -> Path:
+        return folder.path / self.name
+
+
+class PathBeside(PathInside):
+    """A hidden path beside the folder, which stays where it is when the folder is moved."""
+
+    def __get__(self, folder: "RunFolder", kind: object = None) -> Path:
+        return folder.path.parent / f".{folder.path.name}.{self.name}"
+
+
+@dataclass(frozen=True)
 class RunFolder:
     """The folder `outputs/runs/<run_id>` and the paths inside it."""
 
     path: Path
+
+    checkpoints = PathInside("checkpoints")
+    """The folder of the training state and the selected weights."""
+    artefacts = PathInside("artefacts")
+    """The folder of series, matrices, tables and pictures."""
+    metrics = PathInside("metrics.csv")
+    """The file of training and validation curves."""
+    validated_layers = PathInside("validated_layers.json")
+    """Validation scores of every set of layers, or of heads, that a pruning strategy has tried."""
+    head_importance = PathInside("head_importance.json")
+    """The importance of every head on validation."""
+    spent = PathInside("spent.json")
+    """Where the run's time went."""
+    pruned = PathInside("pruned")
+    """The folder of smaller models cut out of this run, one folder each."""
+    lock = PathBeside("lock")
+    """The lock held by the process that works on the run."""
+    pulse = PathBeside("pulse")
+    """The heartbeat file of the process that works on the run."""
+    job = PathBeside("job")
+    """The file that names the run's last job in a queue."""
+    owner = PathBeside("owner")
+    """The token of the process that works on the run."""
+    failure = PathInside("failure.json")
+    """The reason why the last attempt failed; absent otherwise."""
+    log = PathInside("log.txt")
+    """Output of the run as part of a sweep."""
+    parts = PathInside("parts")
+    """The folder with the sources of parts that are not ablab's: to be read, never imported."""
 
     @property
     def run_id(self) -> str:
@@ -63,11 +109,6 @@ class RunFolder:
         return self.path.parents[1]
 
     @property
-    def checkpoints(self) -> Path:
-        """The folder of the training state and the selected weights."""
-        return self.path / "checkpoints"
-
-    @property
     def has_begun(self) -> bool:
         """True if the folder has the run's recipe, so that it is a run of the store."""
         return (self.path / "recipe.yaml").exists()
@@ -77,71 +118,6 @@ class RunFolder:
         """True if training would resume from a checkpoint."""
         states = (self.checkpoints / name for name in (LAST, PREVIOUS))
         return any(map(Path.exists, states)) and not (self.path / "record.json").exists()
-
-    @property
-    def artefacts(self) -> Path:
-        """The folder of series, matrices, tables and pictures."""
-        return self.path / "artefacts"
-
-    @property
-    def metrics(self) -> Path:
-        """The file of training and validation curves."""
-        return self.path / "metrics.csv"
-
-    @property
-    def validated_layers(self) -> Path:
-        """Validation scores of every set of layers, or of heads, that a pruning strategy has tried."""
-        return self.path / "validated_layers.json"
-
-    @property
-    def head_importance(self) -> Path:
-        """The importance of every head on validation."""
-        return self.path / "head_importance.json"
-
-    @property
-    def spent(self) -> Path:
-        """Where the run's time went."""
-        return self.path / "spent.json"
-
-    @property
-    def pruned(self) -> Path:
-        """The folder of smaller models cut out of this run, one folder each."""
-        return self.path / "pruned"
-
-    @property
-    def lock(self) -> Path:
-        """The lock held by the process that works on the run; beside the folder, so that the folder can be moved."""
-        return self.path.parent / f".{self.path.name}.lock"
-
-    @property
-    def pulse(self) -> Path:
-        """The heartbeat file of the process that works on the run."""
-        return self.path.parent / f".{self.path.name}.pulse"
-
-    @property
-    def job(self) -> Path:
-        """The file that names the run's last job in a queue."""
-        return self.path.parent / f".{self.path.name}.job"
-
-    @property
-    def owner(self) -> Path:
-        """The token of the process that works on the run."""
-        return self.path.parent / f".{self.path.name}.owner"
-
-    @property
-    def failure(self) -> Path:
-        """The reason why the last attempt failed; absent otherwise."""
-        return self.path / "failure.json"
-
-    @property
-    def log(self) -> Path:
-        """Output of the run as part of a sweep."""
-        return self.path / "log.txt"
-
-    @property
-    def parts(self) -> Path:
-        """The folder with the sources of parts that are not ablab's: to be read, never imported."""
-        return self.path / "parts"
 
     def begin(self, recipe: dict[str, Any], parts: Mapping[str, Part] = EMPTY) -> None:
         """Create the folder, write the recipe, and copy the sources of its parts that are not ablab's, by group."""
