@@ -147,13 +147,12 @@ class Events(Tracker):
         self._say(f"{self._folder / EVENTS} cannot be written ({error.strerror}): W&B will miss the rest")
 
 
-def events_of(folder: Path, *, start: int = 0) -> Iterator[Event]:
-    """Yield the events of a run or study from byte `start` on, as far as their lines are whole and can be read."""
-    for event, _ in placed_events(folder, start=start):
-        yield event
+def events_of(folder: Path) -> Iterator[Event]:
+    """Yield the events of a run or study, as far as their lines are whole and can be read."""
+    return (event for event, _ in placed_events(folder))
 
 
-def placed_events(folder: Path, *, start: int = 0) -> Iterator[tuple[Event, int]]:
+def placed_events(folder: Path, start: int = 0) -> Iterator[tuple[Event, int]]:
     """Yield the events from byte `start` on, each with the byte after it."""
     try:
         file = (folder / FOLDER / EVENTS).open("rb")

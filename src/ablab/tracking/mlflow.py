@@ -211,16 +211,16 @@ def _check_address(uri: str | None) -> None:
         raise UserError(f"logger.tracking_uri has a password, which records would keep; allowed: {VARIABLE} instead")
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _flat(values: Mapping[str, Any]) -> dict[str, str]:
     """Return nested values under dotted names, as text; a later one of the same name in MLflow's letters is marked."""
     found: dict[str, str] = {}
-    for key, value in _leaves(values, prefix):
+    for key, value in _leaves(values):
         name = _name(key).replace("/", ".").strip(".")  # those of files would be folders, and `model/` none
         found[f"{name}_{json_digest(key, 6)}" if name in found else name] = value
     return found
 
 
-def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{key}.")

@@ -1,7 +1,7 @@
 """Opening of the tracker that a configuration names; whatever it raises ends the tracking, not the run."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,19 +18,15 @@ from ablab.tracking.tracker import RunCard, Tracker, closing
 Say = Callable[[str], None]
 
 
-@contextmanager
-def open_tracker(planned: Planned, say: Say) -> Iterator[Tracker]:
+def open_tracker(planned: Planned, say: Say) -> AbstractContextManager[Tracker]:
     """Open the run's tracker; it is always closed, and learns whether the run ended well."""
     logger = planned.config.logger
-    with closing(_opened(logger, planned.folder.path, say, lambda: card_of_run(planned, logger))) as tracker:
-        yield tracker
+    return closing(_opened(logger, planned.folder.path, say, lambda: card_of_run(planned, logger)))
 
 
-@contextmanager
-def opened(logger: Logger, folder: Path, say: Say, **about: Any) -> Iterator[Tracker]:
+def opened(logger: Logger, folder: Path, say: Say, **about: Any) -> AbstractContextManager[Tracker]:
     """Open the tracker of the study in `folder`; `about`: as `card.card` takes it."""
-    with closing(_opened(logger, folder, say, lambda: card(logger, folder, **about))) as tracker:
-        yield tracker
+    return closing(_opened(logger, folder, say, lambda: card(logger, folder, **about)))
 
 
 def tracker_of(logger: Logger) -> type[Tracker]:

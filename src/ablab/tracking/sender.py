@@ -328,7 +328,7 @@ def _following(folder: Path, start: int, parent: int | None) -> Iterator[tuple[E
     place = 0
     while True:
         last = parent is None or os.getppid() != parent
-        for event, end in placed_events(folder, start=place):
+        for event, end in placed_events(folder, place):
             yield event, (place := end)
             last = last or (event["event"] == "closed" and end > start)
         if last:
