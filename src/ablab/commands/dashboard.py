@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from ablab.commands.options import DashboardOptions
-from ablab.config import compose
 from ablab.errors import DONE, UserError
 from ablab.report.dashboard.content import Content, content_of, last_report, unsent, without_wandb
 from ablab.study.definition import define
@@ -14,7 +13,7 @@ from ablab.study.study import Study
 from ablab.tasks.verbs import split_words
 from ablab.text import have, how_many
 from ablab.tracking.console import Console
-from ablab.tracking.server import check_login, out_of_reach
+from ablab.tracking.server import check_server
 from ablab.tracking.wandb import share
 
 
@@ -30,9 +29,7 @@ def dashboard(arguments: Sequence[str]) -> int:
     if options.dry_run:
         _print(content_of(study, document))
         return DONE
-    check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
-    if (problem := out_of_reach()) is not None:
-        raise UserError(f"W&B is out of reach ({problem}); nothing was sent; dry_run=true prints what would be")
+    check_server("; dry_run=true prints what would be")
     content = content_of(study, document)  # writes, so all that can be refused is refused before
     from ablab.report.dashboard.send import send
 

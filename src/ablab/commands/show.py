@@ -25,8 +25,7 @@ from ablab.tasks.task import written
 from ablab.tasks.verbs import read_words, say_json
 from ablab.text import duration, how_many, in_store, program, size_of
 from ablab.tracking.console import Console
-from ablab.tracking.events import EVENTS, FOLDER
-from ablab.tracking.sender import sent
+from ablab.tracking.sender import is_sent
 
 
 class Judged(Strict):
@@ -113,7 +112,7 @@ def card(run: Run) -> ShownRun:
         "artefacts": sorted(path.stem for path in run.folder.artefacts.glob("*.json")),
         "pruned": _folders(run.folder.pruned),
         "exports": _folders(run.path / "exports"),
-        "wandb": _is_sent(run.path),
+        "wandb": is_sent(run.path),
     }
     if run.damage is None:
         what |= {"seed": run.seed, "differs": differs(run)}
@@ -174,11 +173,6 @@ def _custody(run: Run) -> str | None:
     """Return the first broken link; scores are not computed again."""
     found = (f"{link.file} {link.fault}" for link in links(run.folder, Chain.of(run.folder.outputs)) if link.fault)
     return next(found, None)
-
-
-def _is_sent(folder: Path) -> bool | None:
-    events = folder / FOLDER / EVENTS
-    return events.stat().st_size <= sent(folder) if events.exists() else None
 
 
 def _folders(path: Path) -> list[str]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablab.commands.options import SyncOptions
-from ablab.config import compose
 from ablab.errors import LostError, UserError
 from ablab.store.heartbeat import read_pulse
 from ablab.store.locks import is_running
@@ -15,8 +14,8 @@ from ablab.text import have, how_many, in_store
 from ablab.tracking.card import cards_of
 from ablab.tracking.console import Console
 from ablab.tracking.events import EVENTS, FOLDER
-from ablab.tracking.sender import sent
-from ablab.tracking.server import check_login, out_of_reach
+from ablab.tracking.sender import is_sent
+from ablab.tracking.server import check_server, out_of_reach
 from ablab.tracking.tracker import RunCard
 from ablab.tracking.wandb import sending, waited
 
@@ -50,7 +49,7 @@ def sync(arguments: Sequence[str]) -> int:
     what = "1 run or study" if len(missing) == 1 else f"{len(missing)} runs and studies"
     console.say(f"{what} of {outputs} {have(len(missing))} something to send")
     if missing and not options.dry_run:
-        _check_server()
+        check_server()
     listed, problems = [], []
     for number, folder in enumerate(missing, 1):
         at = f"[{number}/{len(missing)}] {folder.name}"
@@ -86,18 +85,12 @@ def unsent(outputs: Path) -> Iterator[Path]:
         for path in sorted((outputs / kind).glob(f"*/{FOLDER}/{EVENTS}")):
             folder = path.parent.parent
             run = RunFolder(folder)
-            if path.stat().st_size > sent(folder) and not (kind == "runs" and is_running(run, read_pulse(run.pulse))):
+            if is_sent(folder) is False and not (kind == "runs" and is_running(run, read_pulse(run.pulse))):
                 yield folder
 
 
 def _project(card: RunCard) -> str:
     return f"{card.entity}/{card.project}" if card.entity else card.project
-
-
-def _check_server() -> None:
-    check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
-    if (problem := out_of_reach()) is not None:
-        raise UserError(f"W&B is out of reach ({problem}); nothing was sent")
 
 
 def _of_earlier_versions(outputs: Path) -> int:

@@ -26,7 +26,7 @@ from ablab.files import read_json, sha256, write_json
 from ablab.files.disk import lock_at
 from ablab.tasks.registry import known_tasks
 from ablab.tracking.card import card_in
-from ablab.tracking.events import FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
+from ablab.tracking.events import EVENTS, FOLDER, ROWS, STEP, STUDIES, Event, events_of, placed_events
 from ablab.tracking.server import out_of_reach
 from ablab.tracking.tracker import RunCard
 
@@ -271,6 +271,12 @@ def sent(folder: Path) -> int:
     found, marks = _outcome(folder), _marks(folder)
     by_wandb = found.get("written", 0) if marks and all(mark.exists() for mark in marks) else 0
     return max(found.get("bytes", 0), by_wandb)
+
+
+def is_sent(folder: Path) -> bool | None:
+    """Return whether the server is known to have all events of a run or study; None where nothing was logged."""
+    events = folder / FOLDER / EVENTS
+    return events.stat().st_size <= sent(folder) if events.exists() else None
 
 
 def _outcome(folder: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ablab.config import compose
 from ablab.config.options import Logger
 from ablab.errors import UserError
 from ablab.tracking.card import tags_of
@@ -54,6 +55,16 @@ def check_login(logger: Logger) -> None:
             f"logger.mode=online: there is no key for {server}; allowed: `wandb login` first, or WANDB_API_KEY in the "
             "environment; or logger.mode=offline now and `ablab sync` later"
         )
+
+
+def check_server(instead: str = "") -> None:
+    """Raise UserError where nothing can be sent now: without a key, or with the server out of reach.
+
+    `instead`: what can be done all the same, in words that follow.
+    """
+    check_login(compose(["logger=wandb", "logger.mode=online"]).config.logger)
+    if (problem := out_of_reach()) is not None:
+        raise UserError(f"W&B is out of reach ({problem}); nothing was sent{instead}")
 
 
 def _has_entry(host: str) -> bool:

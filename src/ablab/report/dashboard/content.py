@@ -17,7 +17,7 @@ from ablab.text import program
 from ablab.tracking.card import id_of, key_of
 from ablab.tracking.events import EVENTS, FOLDER, STUDIES, events_of
 from ablab.tracking.open import tracker_of
-from ablab.tracking.sender import sent
+from ablab.tracking.sender import is_sent
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,7 @@ def without_wandb(study: Study) -> list[Cell]:
 def unsent(study: Study) -> list[Path]:
     """Return the folders of runs with events that W&B is not known to have."""
     folders = [cell.planned.folder.path for cell in study.runs.values()]
-    return [
-        folder
-        for folder in folders
-        if (path := folder / FOLDER / EVENTS).exists() and path.stat().st_size > sent(folder)
-    ]
+    return [folder for folder in folders if is_sent(folder) is False]
 
 
 def _one_an_arm(study: Study) -> list[Cell]:
