@@ -223,7 +223,7 @@ def test_a_pulse_that_cannot_be_written_ends_nothing(tmp_path):
 def test_failures_count_attempts(tmp_path):
     path = tmp_path / "failure.json"
     for attempt in (1, 2):
-        assert write_failure(path, "error", "x", None, "now").attempts == attempt
+        assert write_failure(path, "error", "x", None).attempts == attempt
     path.write_text("{")
     assert read_failure(path) is None
 

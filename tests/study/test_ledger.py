@@ -39,7 +39,7 @@ def test_states_are_read_from_the_store(study):
     assert entry_of(cell).state is State.PLANNED
     folder.begin(cell.planned.recipe)
     assert entry_of(cell).state is State.INTERRUPTED
-    write_failure(folder.failure, "error", "x", None, "now")
+    write_failure(folder.failure, "error", "x", None)
     assert entry_of(cell).state is State.FAILED
     with locked(folder):
         assert entry_of(cell).state is State.RUNNING

@@ -31,7 +31,7 @@ class Fake:
             if kind == "stop":
                 return False
             if kind is not None:
-                write_failure(cell.planned.folder.failure, kind, "x", None, "now")
+                write_failure(cell.planned.folder.failure, kind, "x", None)
         return True
 
 
@@ -49,7 +49,7 @@ def test_memory_and_kills_are_tried_once_more_alone_and_errors_are_not(study):
 
 def test_earlier_failures_wait_until_asked_for(study):
     for cell in study.cells[:2]:
-        write_failure(cell.planned.folder.failure, "error", "x", None, "now")
+        write_failure(cell.planned.folder.failure, "error", "x", None)
     fake = Fake(["error"])
     swept_by(fake, study)
     assert fake.calls == [([3], False)]
@@ -96,7 +96,7 @@ def test_an_interruption_counts_only_without_a_step(study):
     metrics = study.cells[0].planned.folder.metrics
     metrics.parent.mkdir(parents=True)
     for cell in study.cells[1:]:
-        write_failure(cell.planned.folder.failure, "error", "x", None, "now")
+        write_failure(cell.planned.folder.failure, "error", "x", None)
 
     class Advancing(Fake):
         def __call__(self, board, cells, alone, console):
@@ -186,7 +186,7 @@ def test_with_rerun_a_run_that_a_process_works_on_stays(study):
 
 
 def test_what_an_earlier_sweep_was_refused_begins_anew_at_once(study):
-    write_failure(study.cells[0].planned.folder.failure, "refused", "x", None, "now")
+    write_failure(study.cells[0].planned.folder.failure, "refused", "x", None)
     fake = Fake(["error"] * 3)
     swept_by(fake, study, Policy(rerun="stale"))
     assert fake.calls == [([1, 2, 3], False)]

@@ -17,7 +17,7 @@ from tests.study.pretend import pretend
 def test_nothing_has_become_of_a_run_that_the_machine_refuses(study):
     """Not even of one that failed before, is tried again, and so has a failure on record."""
     failed = study.cells[0].planned.folder.failure
-    write_failure(failed, "error", "of another day", None, "now")
+    write_failure(failed, "error", "of another day", None)
     before, heard = read_failure(failed), []
     console = Console(bars=False)
     console.rich.file = io.StringIO()
@@ -36,7 +36,7 @@ def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monk
     first, second, third = study.cells[:3]
 
     def end(cell):
-        write_failure(cell.planned.folder.failure, "error", "of today", None, "now")
+        write_failure(cell.planned.folder.failure, "error", "of today", None)
 
     class Interleaved:
         refused, interrupted = None, False
@@ -74,7 +74,7 @@ def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
 
         def run(self, jobs):
             first, second, third = jobs
-            write_failure(third.folder.failure, "error", "of today", None, "now")
+            write_failure(third.folder.failure, "error", "of today", None)
             self.on_end(Ending(first, INTERRUPTED, Cause("killed", "job 17 was cancelled"), is_final=True))
             self.on_end(Ending(second, INTERRUPTED, Cause("killed", "job 18 ended as PREEMPTED")))
             self.on_end(Ending(third, INTERRUPTED, Cause("killed", "job 19 was cancelled"), is_final=True))
@@ -101,7 +101,7 @@ def test_a_run_that_was_killed_once_it_was_complete_has_not_failed(study, state)
             (job,) = jobs
             if state is not None:
                 pretend(cell, 1.0, state)
-            write_failure(job.folder.failure, "killed", "by SIGKILL", None, "now")
+            write_failure(job.folder.failure, "killed", "by SIGKILL", None)
             self.on_end(Ending(job, -9, Cause("killed", "by SIGKILL")))
 
     board = Board(study)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ablab.errors import LostError, OtherCodeError
 from ablab.files import write_json
-from ablab.store.records import Strict
+from ablab.store.records import Strict, now
 
 Kind = Literal["memory", "killed", "timeout", "refused", "error"]
 
@@ -34,10 +34,10 @@ def read_failure(path: Path) -> Failure | None:
         return None
 
 
-def write_failure(path: Path, kind: Kind, line: str, log: str | None, ended: str) -> Failure:
-    """Record one more failed attempt."""
+def write_failure(path: Path, kind: Kind, line: str, log: str | None) -> Failure:
+    """Record one more failed attempt, which ends now."""
     before = read_failure(path)
-    failure = Failure(kind=kind, line=line, attempts=1 + (before.attempts if before else 0), log=log, ended=ended)
+    failure = Failure(kind=kind, line=line, attempts=1 + (before.attempts if before else 0), log=log, ended=now())
     write_json(path, failure.model_dump())
     return failure
 

@@ -47,7 +47,7 @@ class Fake:
                 (folder.path / "evaluations").mkdir(exist_ok=True)
                 (folder.path / "evaluations" / f"{settings}.json").write_text("{}")
             else:
-                write_failure(cell.planned.folder.failure, kind, "x", None, "now")
+                write_failure(cell.planned.folder.failure, kind, "x", None)
             if (line := on_end(board.of(cell.key), None)) is not None:
                 console.say(line)
         return True

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ablab.code.machine import signal_name
 from ablab.errors import BUSY, DONE, FAILED, INTERRUPTED, STOPPED, UNSUITABLE
 from ablab.store.failures import Kind, read_failure, write_failure
-from ablab.store.records import now
 from ablab.store.run_folder import RunFolder
 
 POLL_SECONDS = 0.25
@@ -199,7 +198,7 @@ class Launcher(ABC):
 def note_failure(folder: RunFolder, kind: Kind, line: str, log: str | None) -> None:
     """Record a failure for a run that could not do so itself."""
     with suppress(OSError):  # if nothing can be written, the exit code of the sweep must suffice
-        write_failure(folder.failure, kind, line, log, now())
+        write_failure(folder.failure, kind, line, log)
 
 
 def cause_of(code: int, log: Path, written: int = 0) -> Cause:

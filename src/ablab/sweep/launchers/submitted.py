@@ -14,7 +14,6 @@ from ablab.code.machine import StopOnce
 from ablab.errors import FAILED, INTERRUPTED
 from ablab.store.failures import write_failure
 from ablab.store.heartbeat import JOB
-from ablab.store.records import now
 from ablab.store.run_folder import RunFolder
 from ablab.sweep.launchers import squeue
 from ablab.sweep.launchers.jobs import forget
@@ -70,7 +69,7 @@ class SubmittedWork:
             f"it was begun {times + 1} times and told of no step before the time limit; allowed: a larger "
             "hydra.launcher.timeout_min, or a program that goes on in {folder} and tells its steps in {progress}"
         )
-        write_failure(folder.failure, "timeout", line, self.log, now())
+        write_failure(folder.failure, "timeout", line, self.log)
         return True
 
     def _performed(self, perform: Callable[[Sequence[str], str], int], number: int) -> tuple[int, bool]:

@@ -46,7 +46,6 @@ def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
     from ablab.code.machine import settle_in
     from ablab.run import run
-    from ablab.store.records import now
     from ablab.tracking.console import Console
 
     began = time.perf_counter()
@@ -81,7 +80,7 @@ def perform(words: Sequence[str], log: str | None) -> int:
         print(f"error: {line}", file=sys.stderr)  # noqa: T201
         if not planned.folder.has_begun:  # else nothing could list it, show it or remove it
             planned.folder.begin(planned.recipe)
-        write_failure(planned.folder.failure, kind_of(error), line, log, now())
+        write_failure(planned.folder.failure, kind_of(error), line, log)
         return FAILED
 
 
@@ -95,7 +94,6 @@ def _interrupted() -> int:
 
 def _of_another_run(run_id: str, log: Path) -> int:
     """Record that the run of this log cannot be made: its words mean another one since they were planned."""
-    from ablab.store.records import now
     from ablab.store.run_folder import RunFolder
 
     line = (
@@ -103,7 +101,7 @@ def _of_another_run(run_id: str, log: Path) -> int:
         "began, or a program has another interpreter or container here; type the line again, where these are the same"
     )
     print(f"error: {line}", file=sys.stderr)  # noqa: T201
-    write_failure(RunFolder(log.parent).failure, "error", line, str(log), now())
+    write_failure(RunFolder(log.parent).failure, "error", line, str(log))
     return FAILED
 
 
