@@ -52,7 +52,7 @@ def pretended(monkeypatch):
 
 def tasks(**resources):
     wanted = {"cpus": 1, "gpus": 0, "memory_gb": None, "retries": 3}
-    return RayTasks(None, Resources(**{**wanted, **resources}), None)
+    return RayTasks(None, Resources(**{**wanted, **resources}), None, {})
 
 
 @pytest.mark.usefixtures("pretended")
@@ -143,7 +143,7 @@ def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
 
     monkeypatch.setattr(ray, "init", init)
     with pytest.raises(UserError, match="the cluster asks for a token; set RAY_AUTH_MODE=token"):
-        _connect("auto")
+        _connect("auto", {})
 
 
 def test_an_environment_that_cannot_be_made_is_an_error_and_not_retried(monkeypatch, tmp_path):
@@ -183,4 +183,4 @@ def test_settings_that_make_no_sense_are_refused(settings, said):
 
 def test_a_cluster_that_does_not_answer_is_said_at_once():
     with pytest.raises(UserError, match="no cluster answers"):
-        _connect("127.0.0.1:9")
+        _connect("127.0.0.1:9", {})

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import format_exception
-from types import MappingProxyType
 from typing import Any
 
 from ablab.code.machine import cores
@@ -31,8 +30,6 @@ AWAY = 30.0
 """Seconds without an answer after which the head counts as lost. Ray would end this process after 60."""
 
 NO_TOKEN = "the cluster asks for a token; set RAY_AUTH_MODE=token, and the token (~/.ray/auth_token, RAY_AUTH_TOKEN)"
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -74,24 +71,14 @@ class Resources:
     def options(self) -> dict[str, Any]:
         """Return the resources as Ray's options. A task's process ends with it, so that each run has a fresh one."""
         memory = {} if self.memory_gb is None else {"memory": int(self.memory_gb * 1e9)}
-        return {
-            "num_cpus": self.cpus,
-            "num_gpus": self.gpus,
-            "max_retries": self.retries,
-            "max_calls": 1,
-            **memory,
-        }
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries, "max_calls": 1, **memory}
 
 
 class RayTasks(Launcher):
     """Executes each run as a task; Ray schedules it, and restarts it if its node is lost."""
 
     def __init__(
-        self,
-        address: str | None,
-        resources: Resources,
-        jobs: int | None,
-        runtime_env: Mapping[str, Any] = NOTHING,
+        self, address: str | None, resources: Resources, jobs: int | None, runtime_env: Mapping[str, Any]
     ) -> None:
         super().__init__()
         self.address, self.resources, self.jobs, self.runtime_env = address, resources, jobs, runtime_env
@@ -208,7 +195,7 @@ def _same_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _connect(address: str | None, runtime_env: Mapping[str, Any] = NOTHING) -> None:
+def _connect(address: str | None, runtime_env: Mapping[str, Any]) -> None:
     import ray
 
     if address is not None and (place := re.fullmatch(r"(?:ray://)?\[?([^\]]+?)\]?:(\d+)", address)):
