@@ -96,15 +96,10 @@ class Trials:
         for key, distribution in self.space.distributions().items():
             if isinstance(distribution, CategoricalDistribution):
                 trial.suggest_categorical(key, distribution.choices)
-            elif isinstance(distribution, IntDistribution):
-                trial.suggest_int(
-                    key, distribution.low, distribution.high, step=distribution.step, log=distribution.log
-                )
-            else:
-                assert isinstance(distribution, FloatDistribution)
-                trial.suggest_float(
-                    key, distribution.low, distribution.high, step=distribution.step, log=distribution.log
-                )
+                continue
+            assert isinstance(distribution, IntDistribution | FloatDistribution)
+            suggest: Any = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
+            suggest(key, distribution.low, distribution.high, step=distribution.step, log=distribution.log)
 
     def _id_of(self, number: int) -> int:
         study_id = self._storage.get_study_id_from_name(self._study.study_name)
