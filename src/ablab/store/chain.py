@@ -35,10 +35,6 @@ class History:
         """True if the run ended and was not set aside since."""
         return self.is_older or RECORD in self.files
 
-    @property
-    def ever_ended(self) -> bool:
-        return self.has_ended or self.times_set_aside > 0
-
     def take(self, entry: Entry) -> None:
         """Add the next entry of the run."""
         if entry.what == "set aside":
@@ -132,7 +128,7 @@ class Chain:
     @property
     def ended(self) -> set[str]:
         """The ids of all runs that have ever ended, even if they were set aside or deleted since."""
-        return {run for run, history in self.histories.items() if history.ever_ended}
+        return {run for run, history in self.histories.items() if history.has_ended or history.times_set_aside}
 
     def of_study(self, study: str, what: str) -> list[Entry]:
         """Return a study's entries of one kind, registered or closed, oldest first."""
