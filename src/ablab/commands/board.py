@@ -148,19 +148,16 @@ def columns_of(listed: Sequence[Listed], known: Mapping[str, Score]) -> list[dic
     """Return the columns of a table of runs: what each is, the scores that some have, when it ended, and its name."""
     digits = {name: score.digits for name, score in known.items()}
     scores = dict.fromkeys(name for one in listed for name in one.scores)
-    numbers = [
-        {"field": name, "valueFormatter": _to(digits.get(name, 3)), "filter": "agNumberColumnFilter"} for name in scores
-    ]
-    columns: list[dict[str, Any]] = [
-        *({"field": name} for name in BEFORE),
-        *numbers,
-        *({"field": name} for name in AFTER),
-    ]
-    return [{**column, "headerName": column["field"]} for column in columns]  # else it would be capitalised
-
-
-def _to(digits: int) -> dict[str, str]:
-    return {"function": f"params.value == null ? '' : d3.format('.{digits}f')(params.value)"}
+    written = "params.value == null ? '' : d3.format('.{}f')(params.value)"
+    numbers = {
+        name: {
+            "valueFormatter": {"function": written.format(digits.get(name, 3))},
+            "filter": "agNumberColumnFilter",
+        }
+        for name in scores
+    }
+    # Without a name of its own, the header would be capitalised.
+    return [{"field": name, **numbers.get(name, {}), "headerName": name} for name in (*BEFORE, *scores, *AFTER)]
 
 
 def _name(row: Mapping[str, Any]) -> str:
