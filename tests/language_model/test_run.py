@@ -248,6 +248,28 @@ def test_unknown_characters_of_a_prompt_are_told(store, capsys, tmp_path):
     assert (code, told.err) == (0, "unknown to the tokenizer, and read as one sign: 2 tokens of prompt\n")
 
 
+def test_a_tokenizer_that_was_written_anew_is_not_taken_for_that_of_the_run(store, capsys, tmp_path):
+    """Its validation text would be cut by the new one, and its test text by its own."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    path = tmp_path / "tokenizer.json"
+    for ids in (letters, letters[::-1]):
+        tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate(ids)}, []))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer.save(str(path))
+        if ids is letters:
+            words = [word for word in store.words if not word.startswith(("outputs=", "data.tokenizer="))]
+            few = ("training.max_steps=1", "training.valid_every=1", "pruning=none")
+            assert typed(*words, f"data.tokenizer={path}", *few, f"outputs={tmp_path}").code == 0
+    (run,) = (folder for folder in (tmp_path / "smoke/runs").iterdir() if folder.is_dir())
+    for line in (("prune", f"run={run}", "pruning=every_other"), ("analyse", f"run={run}", "heads=true")):
+        code, told = said(capsys, *line)
+        assert code == 2
+        assert f"data.tokenizer={path} is not the file that it was trained with; allowed: that file" in told.err
+
+
 def test_a_packed_run_is_verified_and_generates(store, capsys, tmp_path):
     archive = tmp_path / "run.zip"
     words = (f"runs={store.first}", f"outputs={store.outputs}", f"to={archive}", "weights=true")

@@ -460,7 +460,7 @@ def test_a_draft_is_told_in_a_line_and_stops_no_other(folder, capsys, name, code
 
 def test_it_is_packed_and_verified(swept, capsys):
     assert main(["verify", "experiment=rates"]) == 0
-    assert "10 evaluations scored again from their hypotheses: none differ" in capsys.readouterr().out
+    assert "10 evaluations scored again from their items: none differ" in capsys.readouterr().out
     one = min(path.name for path in Path("outputs/runs").iterdir() if path.is_dir())
     assert main(["verify", f"run={one}"]) == 0
     assert "1 evaluation scored again" in capsys.readouterr().out

@@ -136,7 +136,8 @@ def _scored_again(runs: Sequence[FinishedRun], console: Console) -> list[dict[st
         console.say("No evaluation can be scored again: the scores are those that the programs gave")
         return told
     differ = {0: "none differ", 1: "1 differs"}.get(wrong, f"{wrong} differ")
-    console.say(f"{how_many(checked, 'evaluation')} scored again from their hypotheses: {differ}")
+    source = "hypotheses" if any(_is_of_texts(run.folder) for run in runs) else "items"
+    console.say(f"{how_many(checked, 'evaluation')} scored again from their {source}: {differ}")
     return told
 
 

@@ -64,7 +64,10 @@ def test_text_without_other_splits_is_held_out_of(saved):
     [
         ({"field": "text"}, r"data\.field=text: no such field of .*story"),
         ({"valid": "dev"}, r"no split dev"),
+        ({"valid": "dev[:10%]"}, r"no split dev\[:10%\]; allowed: .*, or slices"),
         ({"name": None}, r"data\.name is needed"),
+        ({"config": "en"}, r"data\.config=en: .* is a folder of save_to_disk, which has none; allowed: null"),
+        ({"revision": "main"}, r"data\.revision=main: .* is a folder of save_to_disk"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(changes, problem, saved):
@@ -72,6 +75,19 @@ def test_what_is_wrong_is_told_in_one_line(changes, problem, saved):
     with pytest.raises(UserError, match=problem) as raised:
         check_texts(data)
     assert "\n" not in str(raised.value)
+
+
+def test_slices_of_what_was_saved_are_those_that_the_library_takes(saved):
+    data = _corpus(saved, train="train[10:20]+test", valid="train[:10%]", test="train[90%:]")
+    check_texts(data)
+    assert [*data.documents("train")] == [*TEXTS["train"][10:20], *TEXTS["test"]]
+    assert [*data.documents("valid")] == TEXTS["train"][:5]
+    assert data.test_digest() != _corpus(saved, test="train[:5]").test_digest()
+
+
+def test_a_row_without_text_is_no_document(tmp_path):
+    datasets.Dataset.from_dict({"story": ["One.", None, "Two."] * 10}).save_to_disk(tmp_path / "gaps")
+    assert _corpus(tmp_path / "gaps", valid=None, test=None).facts(["train"]).documents == 20
 
 
 def test_another_field_of_numbers_is_no_text(tmp_path):

@@ -97,6 +97,22 @@ def test_a_file_that_is_cut_short_is_refused(ending, tmp_path):
         _read(path)
 
 
+def test_a_dump_that_refers_far_back_is_read(tmp_path):
+    """Dumps of a whole year are packed with `zstd --long=31`."""
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "text.zst"
+    path.write_bytes(stream.compress(b"one\ntwo") + stream.flush())
+    assert _read(path) == ["one\ntwo"]
+
+
+@pytest.mark.parametrize("name", ["text.JSONL", "text.ndjson", "text.Jsonl.GZ"])
+def test_the_case_of_an_ending_means_nothing_and_a_null_is_no_document(name, tmp_path):
+    content, path = b'{"text": "one"}\n{"text": null}\n{"text": "two"}\n', tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
+    assert _read(path) == ["one", "two"]
+
+
 def test_files_folders_and_patterns(tmp_path):
     for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden/d.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -129,6 +129,13 @@ def test_a_separator_of_json_lines_is_refused(tmp_path):
         check_texts(documents(path, separator="line"))
 
 
+def test_a_file_of_json_is_no_text(tmp_path):
+    path = tmp_path / "text.json"
+    path.write_text('[{"text": "a"}]')
+    with pytest.raises(UserError, match=r"text\.json: JSON has more than text; allowed: \.jsonl"):
+        check_texts(documents(path))
+
+
 def test_a_field_of_plain_files_is_refused(train):
     with pytest.raises(UserError, match=r"data\.field=body: names what \.jsonl files have"):
         check_texts(documents(train, separator="line", field="body"))

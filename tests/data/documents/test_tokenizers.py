@@ -16,6 +16,7 @@ from ablab.transformer.data.documents.tokenizers import (
     Bytes,
     Characters,
     Subwords,
+    TokenizersFile,
     given_tokenizer,
     load_tokenizer,
     save_tokenizer,
@@ -139,6 +140,25 @@ def test_a_tokenizer_is_saved_and_loaded(tokenizers, tmp_path):
 
 def test_what_is_shown_of_tokens():
     assert Bytes().shown([*b"a \n", 256, 0xC3]) == ["a", "▁", "↵", "█", REPLACED]
+
+
+def test_a_token_is_shown_with_its_space_though_the_decoder_takes_it_from_a_text():
+    from tokenizers import Tokenizer, decoders, models
+
+    tokenizer = Tokenizer(models.BPE({"▁the": 0, "the": 1, "▁": 2, "</s>": 3}, []))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)])
+    assert TokenizersFile(tokenizer.to_str()).shown([0, 1, 2, 3]) == ["▁the", "the", "▁", "█"]
+
+
+@pytest.mark.parametrize("tokens", [{b"a": 3}, {b"ab": 0}, {b"\xff": None}])
+def test_a_damaged_file_of_tiktoken_is_told_in_one_line(tokens, tmp_path):
+    """The library itself ends the process."""
+    ranks = {**{bytes([value]): value for value in range(256)}, **tokens}
+    path = tmp_path / "gpt2.tiktoken"
+    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks.items() if rank is not None)
+    path.write_text("".join(lines))
+    with pytest.raises(UserError, match="a rank stands twice, or a byte has none"):
+        given_tokenizer(path)
 
 
 def test_an_end_of_its_own_is_taken_and_a_lacking_one_added(tokenizers, tmp_path):

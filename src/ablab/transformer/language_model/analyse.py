@@ -10,12 +10,12 @@ from torch import Tensor
 
 from ablab.store.artefacts import Artefact, Axis
 from ablab.store.records import Record
-from ablab.text import Say
+from ablab.text import Say, how_many
 from ablab.transformer.analysis import attention_maps
 from ablab.transformer.analysis.inspect import NAMES, mean_heads, single_heads
 from ablab.transformer.analysis.next_token import TOP, predictions, table, uncertainty
 from ablab.transformer.data.documents.prepared import prepare
-from ablab.transformer.data.documents.tokenizers import TextTokenizer
+from ablab.transformer.data.documents.tokenizers import TextTokenizer, load_tokenizer
 from ablab.transformer.language_model.build import load_language_model
 from ablab.transformer.language_model.schema import NAME, STACK, PlannedLanguageModel
 from ablab.transformer.language_model.scoring import predicted
@@ -82,11 +82,17 @@ def add_artefacts(
 
 
 def say_what_is_cut(planned: PlannedLanguageModel, record: Record, lacking: Sequence[Wanted], say: Say) -> None:
-    """Say of each text that is longer than what the model reads at once how much of it is shown."""
-    context = planned.config.model.context
-    for text in {one.settings["text"] for one in lacking if len(str(one.settings.get("text", "")).encode()) > context}:
-        if (tokens := OpenedText(planned, record, say).tokenizer.encode(text).size) > context:
-            say(f"text={text[:24]}...: {tokens} tokens, of which the model reads the first {context}")
+    """Say of each text what the model does not read: what is beyond its context, and what its tokenizer lacks."""
+    texts = dict.fromkeys(str(one.settings["text"]) for one in lacking if "text" in one.settings)
+    if not texts:
+        return
+    context, tokenizer = planned.config.model.context, load_tokenizer(of_run(planned.folder, record, NAME).tokenizers)
+    for text in texts:
+        ids, called = tokenizer.encode(text), f"text={' '.join(text[:24].split())}..."
+        if ids.size > context:
+            say(f"{called}: {ids.size} tokens, of which the model reads the first {context}")
+        if unknown := tokenizer.unknown_in(ids):
+            say(f"{called}: {how_many(unknown, 'token')} unknown to the tokenizer, and read as one sign")
 
 
 def _maps(opened: OpenedText, settings: Mapping[str, Any]) -> tuple[list[Tensor], dict[str, Axis]]:

@@ -30,7 +30,7 @@ from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.pruning.saved_model import SavedModel
 from ablab.transformer.stages.asked import Wanted
-from ablab.transformer.stages.task import TransformerTask, share_of_limit
+from ablab.transformer.stages.task import TransformerTask, check_tokenizer, share_of_limit
 
 if TYPE_CHECKING:
     from ablab.transformer.stages.train import Work
@@ -104,6 +104,7 @@ class LanguageModelling(TransformerTask):
 
     def check_reopened(self, config: LanguageModelConfig, folder: RunFolder, record: Record) -> None:
         self.check(config)
+        check_tokenizer(config.data.tokenizer, folder)
         known, digests = flatten(folder.recipe()), text_of(config.data).digests()
         if any(known.get(f"data.{key}") != digest for key, digest in digests.items()):
             raise UserError(

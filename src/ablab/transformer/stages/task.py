@@ -8,12 +8,14 @@ from ablab.errors import UserError
 from ablab.store.finished import FinishedRun
 from ablab.store.heartbeat import Heartbeat
 from ablab.store.records import Curve, Record
+from ablab.store.run_folder import RunFolder
 from ablab.tasks.registry import task_named
 from ablab.tasks.task import OfCurve, Stops, Task
 from ablab.tracking.console import Console
 from ablab.tracking.tracker import Tracker
 from ablab.transformer.config.options import removes_heads
 from ablab.transformer.config.training import TransformerConfig
+from ablab.transformer.data.corpus import is_file, with_digest
 from ablab.transformer.pruning.curve_files import curve_table, notes_on_curve
 from ablab.transformer.pruning.measures import check_measured, of_curve
 from ablab.transformer.pruning.plot import Quality, draw, lines_of
@@ -134,6 +136,14 @@ class TransformerTask(Task):
         from ablab.transformer.stages.train import run_worker
 
         run_worker()
+
+
+def check_tokenizer(tokenizer: str, folder: RunFolder) -> None:
+    """Raise UserError where `data.tokenizer` is a file that is another one than it was when the run was trained."""
+    if is_file(tokenizer) and with_digest(tokenizer) != folder.recipe()["data"].get("tokenizer"):
+        raise UserError(
+            f"{folder.run_id}: data.tokenizer={tokenizer} is not the file that it was trained with; allowed: that file"
+        )
 
 
 PROCESS, NUMBERS, KEPT = 0.75e9, 11, 0.8

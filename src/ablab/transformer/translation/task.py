@@ -19,7 +19,7 @@ from ablab.transformer.config.schema import PlannedTranslation, TranslationConfi
 from ablab.transformer.pruning.measures import PRUNED, charts
 from ablab.transformer.pruning.plot import Quality
 from ablab.transformer.stages.asked import Wanted
-from ablab.transformer.stages.task import TransformerTask
+from ablab.transformer.stages.task import TransformerTask, check_tokenizer
 from ablab.transformer.translation import said, texts
 from ablab.transformer.translation.analyses import wanted
 from ablab.transformer.translation.scores import (
@@ -106,6 +106,7 @@ class Translation(TransformerTask):
     def check_reopened(self, config: TranslationConfig, folder: RunFolder, record: Record) -> None:
         """Raise UserError where the text is not the one that the run was trained on: its tokenizers would not fit."""
         config.data.check()
+        check_tokenizer(config.data.tokenizer, folder)
         known, digests = flatten(folder.recipe()), config.data.digests()
         if record.schema_version == SCHEMA and known.get("data.digest") != digests["digest"]:
             raise UserError(

@@ -53,7 +53,7 @@ class HuggingFace(TextCorpus):
         for name in names:
             for rows in self._set(name).select_columns([self.field]).iter(BATCH):
                 for text in rows[self.field]:
-                    if not isinstance(text, str):
+                    if not isinstance(text, str | None):
                         raise UserError(
                             f"data.field={self.field}: {type(text).__name__} in place of text; allowed: a field of text"
                         )
@@ -85,14 +85,23 @@ def _loaded(name: str, config: str | None, revision: str | None, split: str) -> 
     datasets.disable_progress_bars()
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
+    is_saved = any((folder / file).is_file() for file in SAVED)
+    for key, value in (("config", config), ("revision", revision)):
+        if is_saved and value is not None:
+            raise UserError(f"data.{key}={value}: {name} is a folder of save_to_disk, which has none; allowed: null")
     try:
-        if not any((folder / file).is_file() for file in SAVED):
+        if not is_saved:
             return datasets.load_dataset(place, config, revision=revision, split=split)
         found = datasets.load_from_disk(place)
     except Exception as error:  # of the network, the format or a name: of any type
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"data.name={name}: datasets cannot load the split {split}: {reason}") from None
     splits = {"train": found} if isinstance(found, datasets.Dataset) else found
-    if split not in splits:
-        raise UserError(f"data.name={name}: no split {split}; {choices(split, list(splits))}")
-    return splits[split]
+    if split in splits:
+        return splits[split]
+    try:
+        parts = datasets.ReadInstruction.from_spec(split).to_absolute({part: len(splits[part]) for part in splits})
+    except (ValueError, AssertionError):
+        raise UserError(f"data.name={name}: no split {split}; {choices(split, list(splits))}, or slices") from None
+    rows = [splits[part.splitname].select(range(part.from_, part.to)) for part in parts]
+    return datasets.concatenate_datasets(rows)

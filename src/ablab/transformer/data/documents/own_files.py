@@ -45,6 +45,8 @@ class Documents(TextCorpus):
                 raise UserError(f"data.{split}={','.join(places)}: {error}") from None
         for path in files:
             check_readable(path)
+            if path.suffix.lower() == ".json":
+                raise UserError(f"{path}: JSON has more than text; allowed: .jsonl, which has an object in each line")
         if self.separator != FILE and all(map(is_json, files)):
             raise UserError(f"data.separator={self.separator}: each line of JSON is a document; allowed: {FILE}")
         if self.field != FIELD and not any(map(is_json, files)):

@@ -15,6 +15,9 @@ PACKED = (".gz", ".zst")
 CHUNK = 1 << 20
 """Bytes that are read at a time."""
 
+WINDOW = 1 << 31
+"""Most bytes before that a .zst file may refer to: dumps are packed with `zstd --long=31`."""
+
 FILE, BLANK_LINE, LINE = "file", "blank_line", "line"
 """Values of `data.separator`: a document is a file, a paragraph, or a line. Any other is a line between documents."""
 
@@ -52,7 +55,7 @@ def _files_of(name: str) -> list[Path]:
 
 def is_json(path: Path) -> bool:
     """Return whether a file has a JSON object on each line, by its name."""
-    return path.name.removesuffix(_packing(path)).endswith(JSON_LINES)
+    return path.name.lower().removesuffix(_packing(path)).endswith(JSON_LINES)
 
 
 def check_readable(path: Path) -> None:
@@ -84,7 +87,7 @@ def _is_empty(document: str) -> bool:
 
 
 def _packing(path: Path) -> str:
-    return path.suffix if path.suffix in PACKED else ""
+    return packing if (packing := path.suffix.lower()) in PACKED else ""
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -102,7 +105,7 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
     frame = None
     for chunk in chunks:
         while chunk:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            frame = frame or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
             try:
                 yield frame.decompress(chunk)
             except zstandard.ZstdError as error:
@@ -179,6 +182,8 @@ def _of_json(blocks: Iterator[str], path: Path, field: str) -> Iterator[str]:
     for number, line in enumerate(_lines(blocks), 1):
         if not _is_empty(line):
             try:
-                yield text_in(json_object(line), field, "data.field=NAME")
+                record = json_object(line)
+                if record.get(field, "") is not None:  # null: this one has no text
+                    yield text_in(record, field, "data.field=NAME")
             except ValueError as error:
                 raise UserError(f"{path}: line {number}: {error}") from None

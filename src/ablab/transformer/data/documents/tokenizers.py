@@ -229,6 +229,14 @@ class TokenizersFile(TextTokenizer):
     def bytes_of(self, ids: Sequence[int]) -> bytes:
         return self.decode(ids).encode()
 
+    def shown(self, ids: Sequence[int]) -> list[str]:
+        """Return each token with the space before it, which decoders of one token, as of a text, may leave out."""
+        pieces = (self._tokenizer.id_to_token(int(i)) or "" for i in ids)
+        return [
+            SPACE + token if piece.startswith(SPACE) and not token.startswith(SPACE) else token
+            for piece, token in zip(pieces, super().shown(ids), strict=True)
+        ]
+
     def content(self) -> dict[str, Any]:
         return {"tokenizer": self.text}
 
@@ -262,6 +270,8 @@ class TiktokenFile(TextTokenizer):
 
         self.name, self.ranks = name, ranks
         tokens = {base64.b64decode(token): int(rank) for token, rank in map(str.split, ranks.splitlines())}
+        if len({*tokens.values()}) < len(tokens) or not {bytes([value]) for value in range(256)} <= tokens.keys():
+            raise ValueError("a rank stands twice, or a byte has none: it is damaged, or cut short")
         self.end = max(tokens.values()) + 1
         self._encoding = Encoding(name, pat_str=PATTERNS[name], mergeable_ranks=tokens, special_tokens={})
 

@@ -114,7 +114,7 @@ def _analyse(one: _Opened, console: Console) -> AnalysedRun:
     there = comparable_artefacts(folder.artefacts)
     found = []
     for each in one.wanted:
-        summary = _summary(there[each.key])
+        summary = " ".join(_summary(there[each.key]).split())
         console.say(f"  {each.key:<19} {summary}")
         found.append(Analysis(key=each.key, summary=summary, file=str(folder.artefacts / f"{each.key}.json")))
     return AnalysedRun(run=folder.run_id, name=one.record.name, artefacts=found)

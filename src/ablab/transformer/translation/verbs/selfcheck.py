@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ablab.config import compose_arm
 from ablab.errors import UserError, choices
 from ablab.files import sha256
 from ablab.store.records import Record
@@ -37,7 +38,9 @@ def selfcheck(arguments: Sequence[str]) -> int:
     if kind not in KINDS:
         raise UserError(f"selfcheck {kind!r}: no such check; {choices(kind, KINDS)}")
     options = read_words(SelfcheckOptions, rest)
-    line = [*LINE, *options.words.split()]
+    own = options.words.split()
+    unread = compose_arm([*LINE, *own]).unread
+    line = [*(word for word in LINE if word not in unread), *own]
     console = Console()
     with tempfile.TemporaryDirectory(prefix="ablab-selfcheck-") as folder:
         whole, seconds = _undisturbed(line, Path(folder) / "whole", console)
@@ -49,7 +52,8 @@ def _undisturbed(line: Sequence[str], outputs: Path, console: Console) -> tuple[
     began = time.monotonic()
     done = subprocess.run(_command(line, outputs), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise UserError(f"the undisturbed run failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        why = (done.stderr or done.stdout).strip().splitlines()[-1].removeprefix("error: ")
+        raise UserError(f"the undisturbed run failed: {why}")
     seconds = time.monotonic() - began
     console.say(f"undisturbed: {seconds:.0f} s")
     return _the_run(outputs), seconds
@@ -84,7 +88,7 @@ def _killed(
 def _verdict(whole: RunFolder, killed: RunFolder, console: Console) -> int:
     ours, theirs = _compared(killed), _compared(whole)
     differing = {name for name in ours if ours[name] != theirs[name]}
-    for name in ours:
+    for name in (name for name in ours if name != "translations" or any(ours[name])):
         console.say(f"{name:<13} {'DIFFER' if name in differing else 'equal, bit for bit'}")
     return 1 if differing else 0
 
@@ -93,7 +97,8 @@ def _compared(run: RunFolder) -> dict[str, Any]:
     return {
         "weights": sha256(run.checkpoints / SELECTED),
         "record": _timeless(_record(run)),
-        "translations": [sha256(path) for path in sorted((run.path / "evaluations").glob("*.txt"))],
+        "translations": [each.hypotheses for each in run.evaluations()],
+        "evaluations": [(each.scores, each.items) for each in run.evaluations()],
     }
 
 
