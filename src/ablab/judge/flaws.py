@@ -7,7 +7,6 @@ as exploratory, and stands at the top of the report.
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ablab.errors import UserError
 from ablab.files import read_json
@@ -19,6 +18,7 @@ from ablab.store.chain import RECORD, Chain, History
 from ablab.store.pack import PackIndex, unpacked
 from ablab.store.register import CLAIMS, LOOP, OF_STUDIES, as_entered, file_digest
 from ablab.store.run_folder import RunFolder
+from ablab.study.study_file import entries_of
 
 MOST_NAMED = 5
 """Runs, files or lines named in a flaw."""
@@ -87,7 +87,7 @@ def broken(chain: Chain, studies: Iterable[Path]) -> Iterator[str]:
         )
     for study in studies:
         if not chain.digests:
-            if any("content" in entry for entry in _rows(study / "registered.json")):  # later than registers
+            if any("content" in entry for entry in entries_of(study / "registered.json")):  # later than registers
                 yield f"the register is gone, in which {study.name} was registered"
             continue
         # Of another study than its own, which lists its runs, an archive has the claims alone.
@@ -118,22 +118,13 @@ def gone_of(chain: Chain, studies: Iterable[Path], there: Container[str]) -> Ite
     """
     listed = dict[str, None]()
     for study in studies:
-        listed |= dict.fromkeys(str(row.get("run_id")) for row in _rows(study / "runs.json"))
-        index, known = unpacked(study.parents[1]), _rows(study / "registered.json")
+        listed |= dict.fromkeys(str(row.get("run_id")) for row in entries_of(study / "runs.json"))
+        index, known = unpacked(study.parents[1]), entries_of(study / "registered.json")
         if known and (index is None or _is_own(study, index)):
             listed |= dict.fromkeys(known[-1].get("planned", ()))
     ended = {run for run, history in chain.histories.items() if history.has_ended}
     if gone := [run for run in listed if run in ended and run not in there]:
         yield f"{GONE}: {named(gone)}"
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a study's file, as far as it can be read: its digest shows what became of it."""
-    try:
-        found = read_json(path)
-    except (OSError, UserError):
-        return []
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
 def _stamps(report: Path) -> list[str]:
@@ -165,7 +156,7 @@ def _of_file(chain: Chain, study: Path, what: str) -> Iterator[str]:
         yield f"{path.name} is gone, and {was}{when}"
     elif file_digest(there) != digest:
         yield f"{path.name} is not what was entered: it was edited"
-    elif what != LOOP and (left := len(_rows(there))) < len(entries):
+    elif what != LOOP and (left := len(entries_of(there))) < len(entries):
         yield f"{path.name} was made anew: {was}{when}, and {left} of {len(entries)} entries are left"
 
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints
 
 from ablab.errors import UserError
 from ablab.files import read_json
 from ablab.study.claims import Settled, asked, settle
 from ablab.study.experiment import ErrorEstimate
+from ablab.study.extending import recorded
 from ablab.study.study import names_of
 from ablab.tasks.registry import task_named
 
@@ -126,16 +127,9 @@ class ListedRun(BaseModel):
     run_id: Annotated[str, StringConstraints(pattern=r"^r[0-9a-f]+$")]
 
 
-_LIST = TypeAdapter(list[ListedRun])
-
-
 def listed(study: Path) -> list[ListedRun]:
     """Return the runs that a study lists; none where it has no list. Raises UserError where that cannot be read."""
-    path = study / "runs.json"
-    try:
-        return _LIST.validate_python(read_json(path)) if path.exists() else []
-    except ValidationError:
-        raise UserError(f"{path}: cannot be read as the list of the study's runs") from None
+    return recorded(ListedRun, study / "runs.json", "the list of the study's runs")
 
 
 def misplaced(

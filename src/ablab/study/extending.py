@@ -37,7 +37,7 @@ class Extension(BaseModel):
 
 def extensions(folder: Path) -> list[Extension]:
     """Return the extensions of the study in this folder, oldest first. Raises UserError where they cannot be read."""
-    return _recorded(Extension, folder / FILE, "extensions")
+    return recorded(Extension, folder / FILE, "extensions of the study")
 
 
 def added_so_far(study: Study, looks: Looks) -> list[Cell]:
@@ -106,16 +106,17 @@ def task(cell: Cell) -> str:
 
 def closings(folder: Path) -> list[Closing]:
     """Return the closings of the study in this folder, oldest first. Raises UserError where they cannot be read."""
-    return _recorded(Closing, folder / "closed.json", "closings")
+    return recorded(Closing, folder / "closed.json", "closings of the study")
 
 
-def _recorded(kind: type[Recorded], path: Path, what: str) -> list[Recorded]:
+def recorded(kind: type[Recorded], path: Path, what: str) -> list[Recorded]:
+    """Return the entries of a file, none where it is not there. UserError where they cannot be read as `what` it is."""
     if not path.exists():
         return []
     try:
         return [kind.model_validate(entry) for entry in read_json(path)]
     except (ValueError, TypeError):
-        raise UserError(f"{path}: cannot be read as {what} of the study") from None
+        raise UserError(f"{path}: cannot be read as {what}") from None
 
 
 def close(study: Study, reason: str) -> Closing:

@@ -53,14 +53,14 @@ def kept(folder: Path) -> StudyFile | None:
     if not path.is_file():
         return None
     found = StudyFile(path, read(path))
-    if found.content not in _contents(_registered(folder / "registered.json")):
+    if found.content not in _contents(_registered(folder)):
         raise UserError(f"{path}: it is not what was registered; allowed: that, or the experiment's own file")
     return found
 
 
 def check_own(file: StudyFile | None, folder: Path, outputs: Path) -> None:
     """Raise UserError where the study in this folder was registered from another file, which says something else."""
-    known = _registered(folder / "registered.json")
+    known = _registered(folder)
     if file is None or not known or file.content in _contents(known):
         return
     places = ((outputs.resolve() / entry["file"]).resolve() for entry in known)
@@ -80,16 +80,18 @@ def is_edit(file: StudyFile | None, known: Sequence[dict[str, Any]]) -> bool:
     return file is not None and bool(contents) and file.content not in contents
 
 
-def _registered(path: Path) -> list[dict[str, Any]]:
-    """Return the registrations that name their file, which older ones do not; a damaged file is told by reports."""
-    if not path.exists():
-        return []
+def entries_of(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a file that a study keeps, as far as it can be read: reports tell what became of it."""
     try:
-        known = read_json(path)
-    except UserError:
+        found = read_json(path)
+    except (OSError, UserError):
         return []
-    entries = known if isinstance(known, list) else []
-    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("file"), str)]
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def _registered(folder: Path) -> list[dict[str, Any]]:
+    """Return the registrations that name their file, which older ones do not."""
+    return [entry for entry in entries_of(folder / "registered.json") if isinstance(entry.get("file"), str)]
 
 
 def _contents(known: Sequence[dict[str, Any]]) -> set[str]:
