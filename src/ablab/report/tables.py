@@ -45,7 +45,7 @@ def claims_table(document: Document) -> ReportTable:
         Column("verdict", lambda claim: claim.verdict, leads=True),
         Column("notes", notes_on_claim, is_sparse=True, leads=True),
         Column("difference", _difference, data=lambda claim: {"difference": claim.difference, "unit": claim.unit}),
-        _spans("interval", lambda claim: claim.interval, lambda claim: claim.digits),
+        _span("interval", lambda claim: claim.interval, lambda claim: claim.digits, has_levels=True),
         _p("p (corrected)", lambda claim: claim.corrected),
         Column("p is of", hypothesis, is_sparse=True),
         _figure("n", lambda claim: claim.n, 0),
@@ -125,31 +125,24 @@ def _p(title: str, read: Callable[[Line], float | None], *, is_sparse: bool = Fa
 
 
 def _span(
-    title: str, read: Callable[[Line], Span | None], digits: int | Callable[[Line], int], *, sign: bool = True
+    title: str,
+    read: Callable[[Line], Span | None],
+    digits: int | Callable[[Line], int],
+    *,
+    sign: bool = True,
+    has_levels: bool = False,
 ) -> Column[Line]:
-    """Return a column of intervals of one level; programs read two, of their ends."""
-    return Column(
-        title,
-        lambda line: interval_text(read(line), digits if isinstance(digits, int) else digits(line), sign=sign),
-        data=lambda line: _ends(title, read(line)),
-    )
+    """Return a column of intervals, each with its level if they have several; programs read two, of their ends."""
 
+    def cell(line: Line) -> str:
+        text = interval_text(interval := read(line), digits if isinstance(digits, int) else digits(line), sign=sign)
+        return text if interval is None or not has_levels else f"{text} at {100 * interval.level:.4g} %"
 
-def _spans(title: str, read: Callable[[Line], Span | None], digits: Callable[[Line], int]) -> Column[Line]:
-    """Return a column of intervals, each with its level."""
-    return Column(
-        title,
-        lambda line: _with_level(read(line), digits(line)),
-        data=lambda line: {
-            **_ends(title, found := read(line)),
-            f"{title} level (%)": None if found is None else 100 * found.level,
-        },
-    )
+    def data(line: Line) -> dict[str, float | None]:
+        low, high, level = (None, None, None) if (one := read(line)) is None else (one.low, one.high, 100 * one.level)
+        return {f"{title} low": low, f"{title} high": high, **({f"{title} level (%)": level} if has_levels else {})}
 
-
-def _ends(title: str, interval: Span | None) -> dict[str, float | None]:
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
-    return {f"{title} low": low, f"{title} high": high}
+    return Column(title, cell, data=data)
 
 
 def test_sets_table(document: Document) -> ReportTable:
@@ -301,7 +294,7 @@ def otherwise_table(document: Document) -> ReportTable:
         Column("difference", lambda one: one.compared, leads=True),
         Column("method", lambda one: one.how, leads=True),
         Column("differs because", lambda one: one.why, leads=True),
-        _spans("interval", lambda one: one.interval, lambda one: one.digits),
+        _span("interval", lambda one: one.interval, lambda one: one.digits, has_levels=True),
         _p("p, uncorrected", lambda one: one.p, is_sparse=True),
     ]
     pairs = [(f"{line.arm} - {line.baseline or document.baseline}", line) for line in differences_by_effect(document)]
@@ -320,14 +313,9 @@ def otherwise_table(document: Document) -> ReportTable:
 
 def _by_seeds(document: Document, compared: str, line: Compared) -> Iterator[Otherwise]:
     if (plain := line.uncorrected) is not None:
-        is_narrow = (
-            line.interval is not None and plain.interval is not None and line.interval.level < plain.interval.level
-        )
-        why = (
-            "two-sided; the claim's interval is that of one-sided tests"
-            if is_narrow
-            else "not corrected for other claims"
-        )
+        is_narrow = line.interval is not None and line.interval.level < plain.interval.level
+        narrow = "two-sided; the claim's interval is that of one-sided tests"
+        why = narrow if is_narrow else "not corrected for other claims"
         yield Otherwise(compared, plain.test, why, document.digits, plain.interval, plain.p)
     if (other := line.other) is not None:
         yield Otherwise(compared, other.test, _noise(other), document.digits, other.interval, other.p)
@@ -364,10 +352,6 @@ def _difference(claim: ClaimLine) -> str:
     return "" if claim.difference is None else f"{signed(claim.difference, claim.digits)} {claim.unit}".rstrip()
 
 
-def _with_level(interval: Span | None, digits: int) -> str:
-    return "" if interval is None else f"{interval_text(interval, digits)} at {100 * interval.level:.4g} %"
-
-
 def levels(lines: Sequence[Compared]) -> list[str]:
     """Return the levels of their intervals, ascending: `95`, or `97.5` and `98.75`."""
     found = {line.interval.level for line in lines if line.interval}
@@ -385,12 +369,12 @@ def _decisive(document: Document, lines: Sequence[Compared]) -> list[Column[Any]
         return digits_shown(line.difference, line.interval, document.digits)
 
     is_claimed = any(line.claim is not None for line in lines)
-    alone: Column[Compared] = _span(f"{(*every, 95)[0]} % interval", lambda line: line.interval, digits)
-    several: Column[Compared] = _spans("interval", lambda line: line.interval, digits)
+    title = "interval" if len(every) > 1 else f"{(*every, 95)[0]} % interval"
+    interval: Column[Compared] = _span(title, lambda line: line.interval, digits, has_levels=len(every) > 1)
     p: Column[Compared] = _p("p", lambda line: line.p)
     return [
         _figure("difference", lambda line: line.difference, digits, write=signed, unit=document.unit),
-        several if len(every) > 1 else alone,
+        interval,
         p,
         Column[Compared]("p is of", lambda line: p_of(document, line) if is_claimed else "", is_sparse=True),
     ]
