@@ -41,6 +41,8 @@ class RankComparison:
     beyond: float
     kept: float
 
+    method = "Wilcoxon-Mann-Whitney, diverged runs last"
+
     @property
     def difference(self) -> float:
         """Share of the pairs won less those lost, from -1 to 1 (Cliff 1993); above 0, the arm is better."""
@@ -50,10 +52,6 @@ class RankComparison:
     def better(self) -> float:
         """1 where the arm is the better one, -1 where the baseline is, else 0."""
         return float(np.sign(self.difference))
-
-    @property
-    def method(self) -> str:
-        return "Wilcoxon-Mann-Whitney, diverged runs last"
 
 
 def compare_ranks(arm: npt.ArrayLike, baseline: npt.ArrayLike, margin: float = 0.0) -> RankComparison:
@@ -145,6 +143,8 @@ class Shares:
     difference: float
     p: float
 
+    method = "Boschloo's exact test"
+
     @property
     def better(self) -> float:
         """1 where the arm fails less often, -1 where it fails more often, else 0."""
@@ -159,10 +159,6 @@ class Shares:
     def kept(self) -> float:
         """The same where the arm fails less often."""
         return self.p if self.better > 0 else 1.0
-
-    @property
-    def method(self) -> str:
-        return "Boschloo's exact test"
 
 
 def share_interval(failed: int, runs: int, level: float = 0.95) -> Interval:

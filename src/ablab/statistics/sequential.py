@@ -27,6 +27,7 @@ from ablab.statistics.verdict import (
     Expectation,
     Failures,
     Verdict,
+    described,
     outcome_of,
     tests_of_differences,
     tests_of_failures,
@@ -202,18 +203,16 @@ def _shown(claim: Watched, found: Paired) -> int:
 
 def _with_failures(claim: Watched, boundary: Boundary, evidence: Failures, claims: int, seeds: int) -> Followed:
     compared, last = evidence.compared, boundary.looks.last
-    described = Verdict(
-        "provisional", n=compared.runs, difference=compared.difference, p=compared.p, test=compared.method
-    )
+    found = described("provisional", evidence)
     if compared.runs < last:
-        return Followed("open", (), replace(described, reason=f"runs diverged: judged once, at {last} seeds"), seeds)
+        return Followed("open", (), replace(found, reason=f"runs diverged: judged once, at {last} seeds"), seeds)
     test, level = tests_of_failures(evidence, claim.expect), 2 * boundary.looks.level(boundary.alpha / 2, last)
     different, small, large = (p <= level for p in (test.zero, test.outside, test.inside))
     outcome = outcome_of(claim.expect, test.sign, different, small, large)
     decisive = test.zero if claim.expect in ("greater", "less") else min(test.outside, test.inside)
     corrected = min(1.0, claims * 2 * boundary.looks.adjusted(decisive / 2, last))
     measured = claim.margin > 0 and not isinstance(compared, Shares)
-    judged = replace(described, outcome=outcome, corrected=corrected, large=large and measured)
+    judged = replace(found, outcome=outcome, corrected=corrected, large=large and measured)
     return Followed("spent" if outcome == "inconclusive" else "settled", (), judged, seeds)
 
 
@@ -226,17 +225,12 @@ def _verdict(claim: Watched, boundary: Boundary, found: Paired, claims: int) -> 
     outcome = outcome_of(claim.expect, test.sign, different, small, large)
     wide, narrow = boundary.intervals(found)
     decisive = zero if claim.expect in ("greater", "less") else min(outside, inside)
-    return Verdict(
-        outcome,
-        n=found.n,
-        difference=found.difference,
+    return replace(
+        described(outcome, found),
         interval=wide,
         narrow=narrow,
-        p=found.p,
         corrected=min(1.0, claims * decisive),
         test=f"paired t, looks after each of {looks.first} to {looks.last} seeds",
-        standard_error=found.standard_error,
-        df=found.df,
         local=2 * looks.level(boundary.alpha / 2, found.n),
         small=small and claim.margin > 0,
         large=large and claim.margin > 0,

@@ -149,10 +149,10 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
         different, small, large = zero <= ALPHA, outside <= ALPHA, inside <= ALPHA
         outcome = outcome_of(case.expect, test.sign, different, small, large)
         decisive = zero if case.expect in ("greater", "less") else min(outside, inside)
-        described = _described(outcome, evidence, decisive, float(corrected.local[i]), len(cases))
+        found = _corrected(outcome, evidence, decisive, float(corrected.local[i]), len(cases))
         within = small or case.expect in ONE_SIDED
         measured = case.margin > 0 and not _are_shares(evidence)
-        results.append(replace(described, small=small and measured, large=large and measured, within=within))
+        results.append(replace(found, small=small and measured, large=large and measured, within=within))
     return results
 
 
@@ -161,16 +161,8 @@ def so_far(case: Case) -> Verdict:
     evidence, _ = _judge(case)
     if isinstance(evidence, NotTestable):
         return Verdict("provisional", n=_seeds(case.evidence), reason=f"so far, {evidence}")
-    if isinstance(evidence, Failures):
-        compared = evidence.compared
-        return Verdict("provisional", n=compared.runs, difference=compared.difference, test=compared.method)
-    return Verdict(
-        "provisional",
-        n=evidence.n,
-        difference=evidence.difference,
-        interval=evidence.at(0.95),
-        test=evidence.method,
-    )
+    interval = None if isinstance(evidence, Failures) else evidence.at(0.95)
+    return replace(described("provisional", evidence), interval=interval, p=None)
 
 
 def outcome_of(expect: Expectation, sign: float, different: bool, small: bool, large: bool) -> Outcome:
@@ -232,35 +224,31 @@ def _are_shares(evidence: object) -> bool:
     return isinstance(evidence, Failures) and isinstance(evidence.compared, Shares)
 
 
-def _described(
-    outcome: Outcome, evidence: Paired | Moderated | Failures, corrected: float, local: float, claims: int
-) -> Verdict:
+def described(outcome: Outcome, evidence: Paired | Moderated | Failures) -> Verdict:
+    """Return a verdict with the figures of its evidence alone, uncorrected."""
     if isinstance(evidence, Failures):
-        compared = evidence.compared
-        return Verdict(
-            outcome,
-            n=compared.runs,
-            difference=compared.difference,
-            p=compared.p,
-            corrected=corrected,
-            test=compared.method,
-        )
-    levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - ALPHA))
-    holm, narrow, simultaneous = (evidence.at(level) for level in levels)
+        found = evidence.compared
+        return Verdict(outcome, n=found.runs, difference=found.difference, p=found.p, test=found.method)
     return Verdict(
         outcome,
         n=evidence.n,
         difference=evidence.difference,
-        interval=holm,
-        narrow=narrow,
-        simultaneous=simultaneous,
         p=evidence.p,
-        corrected=corrected,
         test=evidence.method,
         standard_error=evidence.standard_error,
         df=evidence.df,
-        local=local,
     )
+
+
+def _corrected(
+    outcome: Outcome, evidence: Paired | Moderated | Failures, corrected: float, local: float, claims: int
+) -> Verdict:
+    found = replace(described(outcome, evidence), corrected=corrected)
+    if isinstance(evidence, Failures):
+        return found
+    levels = (1 - local, 1 - 2 * local, simultaneous_level(claims, 1 - ALPHA))
+    holm, narrow, simultaneous = (evidence.at(level) for level in levels)
+    return replace(found, interval=holm, narrow=narrow, simultaneous=simultaneous, local=local)
 
 
 def _seeds(evidence: object) -> int:
