@@ -55,7 +55,7 @@ def planted_in_words(share: float) -> Iterator[Job]:
         def missed(rng: np.random.Generator, both: Both = both, truth: float = truth) -> dict[str, bool]:
             paired, crossed = both(rng)
             return {
-                "paired t": paired.interval.excludes(truth),
+                "paired t": paired.at(0.95).excludes(truth),
                 "crossed bootstrap": crossed.interval.excludes(truth),
             }
 

@@ -34,17 +34,18 @@ def test_a_diverged_run_is_no_number_to_average():
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
 def test_paired_test_and_interval_are_scipys(level):
-    ours, theirs = paired_difference(ARM, BASELINE, level), stats.ttest_rel(ARM, BASELINE)
+    ours, theirs = paired_difference(ARM, BASELINE), stats.ttest_rel(ARM, BASELINE)
     assert ours.p == pytest.approx(theirs.pvalue, rel=1e-12)
-    expected = theirs.confidence_interval(level)
-    assert (ours.interval.low, ours.interval.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+    expected, found = theirs.confidence_interval(level), ours.at(level)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
 
 
 def test_swapping_the_arms_negates():
     one, other = paired_difference(ARM, BASELINE), paired_difference(BASELINE, ARM)
     assert one.difference == -other.difference
     assert one.p == other.p
-    assert (one.interval.low, one.interval.high) == pytest.approx((-other.interval.high, -other.interval.low))
+    ours, theirs = one.at(0.95), other.at(0.95)
+    assert (ours.low, ours.high) == pytest.approx((-theirs.high, -theirs.low))
 
 
 def test_what_both_arms_share_and_the_order_of_seeds_change_nothing():
@@ -59,7 +60,7 @@ def test_what_both_arms_share_and_the_order_of_seeds_change_nothing():
 
 def test_a_constant_added_to_one_arm_moves_the_interval():
     one, other = paired_difference(ARM, BASELINE), paired_difference(ARM + 2, BASELINE)
-    assert other.interval.low == pytest.approx(one.interval.low + 2)
+    assert other.at(0.95).low == pytest.approx(one.at(0.95).low + 2)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_power_is_how_often_the_test_rejects():
 
 def test_one_sided_power_is_how_often_the_margin_is_excluded():
     rng = np.random.default_rng(1)
-    found = [of_differences(rng.normal(0, 0.5, 5) + 0.6, level=0.9).interval.low > 0 for _ in range(2000)]
+    found = [of_differences(rng.normal(0, 0.5, 5) + 0.6).at(0.9).low > 0 for _ in range(2000)]
     assert np.mean(found) == pytest.approx(one_sided_power(0.6, 0.5 / 5**0.5, 4), abs=0.04)
     assert one_sided_power(0.0, 1.0, 4) == pytest.approx(0.05)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ablab.statistics import student
-from ablab.statistics.interval import Interval, NotTestable, check_level
+from ablab.statistics.interval import Interval, NotTestable
 from ablab.statistics.student import Floats
 
 
@@ -41,7 +41,6 @@ class Paired:
     n: int
     difference: float
     sd: float
-    interval: Interval
     p: float
 
     method = "paired t"
@@ -59,11 +58,11 @@ class Paired:
     def at(self, level: float) -> Interval:
         """Return the interval of the mean difference at this level."""
         half = student.quantile((1 + level) / 2, self.df) * self.standard_error
-        return Interval(self.difference - half, self.difference + half, level, self.interval.method)
+        return Interval(self.difference - half, self.difference + half, level, f"t interval over {self.n} seeds")
 
 
-def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike, level: float = 0.95) -> Paired:
-    """Paired t test and interval (Student 1908): t = mean(d) sqrt(n) / sd(d), n - 1 degrees of freedom.
+def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike) -> Paired:
+    """Paired t test (Student 1908): t = mean(d) sqrt(n) / sd(d), n - 1 degrees of freedom.
 
     arm, baseline: [seeds], in the metric's units; entry i of both is from the same seed. Raises NotTestable as
     `of_differences` does.
@@ -71,16 +70,15 @@ def paired_difference(arm: npt.ArrayLike, baseline: npt.ArrayLike, level: float 
     left, right = finite(arm, "arm"), finite(baseline, "baseline")
     if left.size != right.size:
         raise ValueError(f"scores are paired by seed, got {left.size} and {right.size}.")
-    return of_differences(without_rounding(left - right, [left, right]), level)
+    return of_differences(without_rounding(left - right, [left, right]))
 
 
-def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
-    """Paired t test and interval from differences, [seeds].
+def of_differences(differences: npt.ArrayLike) -> Paired:
+    """Paired t test from differences, [seeds].
 
     Raises NotTestable for fewer than two differences, or when they do not vary at all.
     """
     values = finite(differences, "differences")
-    check_level(level)
     if values.size < 2:
         raise NotTestable(f"a difference needs at least 2 seeds that both arms have, not {values.size}")
     if not vary(values):
@@ -90,7 +88,7 @@ def of_differences(differences: npt.ArrayLike, level: float = 0.95) -> Paired:
         )
     mean, sd = float(values.mean()), float(values.std(ddof=1))
     t = mean / (sd / values.size**0.5)
-    return Paired(values.size, mean, sd, t_interval(values, level), float(student.two_sided(t, values.size - 1)))
+    return Paired(values.size, mean, sd, float(student.two_sided(t, values.size - 1)))
 
 
 ROUNDING = 1e-12
