@@ -10,7 +10,7 @@ from ablab.judge.loop import Left, outcome_line
 from ablab.judge.metrics import Measure
 from ablab.report.drawing import intervals
 from ablab.report.page import rendered
-from ablab.report.text import escaped
+from ablab.report.text import escaped, grid, one_line
 from ablab.store.records import Strict
 from ablab.study.loop import Book, Confirmed, Contrasted, LoopFile, Outcome, Proposal
 from ablab.text import aligned, digits_apart, how_many, in_store, p_text, program
@@ -155,7 +155,7 @@ def _proposals(file: LoopFile, book: Book, measure: Measure) -> list[list[str]]:
     """Return a row for each proposal."""
     rows = []
     for each in book.proposals:
-        became, because = outcome_line(each, file.loop, measure, book.floors), " ".join(each.because.split())
+        became, because = outcome_line(each, file.loop, measure, book.floors), one_line(each.because)
         rows.append([str(each.number), " ".join(each.words), because, became, str(len(each.seeds))])
     return rows
 
@@ -284,12 +284,10 @@ def _markdown_page(content: Mapping[str, Any], stamp: str | None) -> Iterator[st
         yield from ("", f"Register: {stamp}")
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(map(_in_line, head))} |"
-    yield f"| {' | '.join('---' for _ in head)} |"
-    for row in rows:
-        yield f"| {' | '.join(map(_in_line, row))} |"
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    top, *below = ([one_line(cell) for cell in row] for row in (head, *rows))
+    return grid(top, below, [True] * len(head))
 
 
 def _in_line(text: str) -> str:
-    return escaped(" ".join(text.split()))
+    return escaped(one_line(text))

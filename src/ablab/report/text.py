@@ -18,7 +18,7 @@ from ablab.text import counted, how_many
 
 def markdown(document: Document) -> str:
     """Return the report in Markdown, for a pull request or a wiki: question, figure, answers, tables, cost, methods."""
-    lines = [f"# {escaped(_one_line(document.question or document.name))}", "", f"{_about(document)}", ""]
+    lines = [f"# {escaped(one_line(document.question or document.name))}", "", f"{_about(document)}", ""]
     lines += [line for note in document.notes for line in (f"> {escaped(note)}", "")]
     lines += [line for picture in differences(document) for line in _markdown_picture(picture)]
     if document.claims:
@@ -53,7 +53,7 @@ def _about(document: Document) -> str:
     seeds = f"{how_many(len(document.arms), 'arm')}, seeds {counted(document.seeds)}"
     test_set = f"{document.test_set}, {document.size}" if document.test_set else ""
     name = document.name if document.question else ""
-    return " · ".join(escaped(part) for part in (name, _one_line(document.source or ""), seeds, test_set) if part)
+    return " · ".join(escaped(part) for part in (name, one_line(document.source or ""), seeds, test_set) if part)
 
 
 def comma_separated(document: Document, table: ReportTable) -> str:
@@ -75,11 +75,11 @@ def _plain(cell: Any) -> Any:
 def _published(claim: ClaimLine) -> str:
     if claim.published is None:
         return ""
-    source = f" ({escaped(_one_line(claim.source))})" if claim.source else ""
-    return f" Published: {escaped(_one_line(claim.published))}{source}."
+    source = f" ({escaped(one_line(claim.source))})" if claim.source else ""
+    return f" Published: {escaped(one_line(claim.published))}{source}."
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return what may be written over several lines, as in blocks of YAML, as one: a line break ends an item here."""
     return " ".join(text.split())
 
@@ -94,7 +94,7 @@ def _markdown_picture(picture: Picture) -> list[str]:
 
 def markdown_table(table: ReportTable) -> list[str]:
     """Return the lines of one table in Markdown."""
-    return _grid(table.columns, table.rows, [number < table.left for number in range(len(table.columns))])
+    return grid(table.columns, table.rows, [number < table.left for number in range(len(table.columns))])
 
 
 def _markdown_part(part: PageTable) -> list[str]:
@@ -102,14 +102,15 @@ def _markdown_part(part: PageTable) -> list[str]:
     rows = [[_noted(row.cells[0], row.notes), *row.cells[1:]] for row in part.rows]
     words = [column.holds_words for column in part.columns]
     notes = [f"{number}. {escaped(note)}" for number, note in enumerate(part.notes, 1)]
-    return [*_grid([column.title for column in part.columns], rows, words), *([""] if notes else []), *notes]
+    return [*grid([column.title for column in part.columns], rows, words), *([""] if notes else []), *notes]
 
 
 def _noted(cell: str, notes: list[int]) -> str:
     return f"{cell} [{', '.join(map(str, notes))}]" if notes else cell
 
 
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
+def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
+    """Return the lines of a table in Markdown. `words`: of each column, whether it holds words, not figures."""
     marks = ["---" if holds_words else "---:" for holds_words in words]
     return ["| " + " | ".join(map(escaped, row)) + " |" for row in (columns, marks, *rows)]
 
