@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ablab.judge.contrasts import arms_of, evidence_of
 from ablab.judge.ends import given_up_words
-from ablab.judge.estimates import Estimates, NearFailures, beats, borrows, conditions, estimates, nearly_failed
+from ablab.judge.estimates import Estimates, beats, borrows, conditions, estimates, nearly_failed
 from ablab.judge.evidence import Evidence, chosen
 from ablab.judge.failures import SHARE, compared, failures
 from ablab.judge.families import claim_key
@@ -152,7 +152,8 @@ class _Reading:
 
     def __init__(self, selection: SelectedArms):
         self.selection = selection
-        self._failing: dict[Measure, NearFailures] = {}
+        # Once for each measure: with many arms this takes longer than all tests.
+        self._nearly_failed = cache(lambda measure: nearly_failed(selection, measure))
 
     def evidence(self, claim: Settled) -> Evidence | Estimates:
         """Return what decides a claim."""
@@ -216,20 +217,14 @@ class _Reading:
             higher_is_better=measure.higher_is_better,
         )
 
-    def _near_failures(self, claim: Settled, measure: Measure) -> NearFailures:
-        if not borrows(claim, measure):
-            return {}
-        if measure not in self._failing:  # once for each measure: with many arms this takes longer than all tests
-            self._failing[measure] = nearly_failed(self.selection, measure)
-        return self._failing[measure]
-
     def _named(self, claim: Settled, measure: Measure) -> list[str]:
         """Return the runs of the claim's arms that nearly failed, in words; none that beats the whole baseline."""
         baseline = self.selection.arm(claim.baseline)
+        failing = self._nearly_failed(measure) if borrows(claim, measure) else {}
         return [
             f"seed {run.seed} of {name}"
             for name in claim.weights
-            for row, run in self._near_failures(claim, measure).items()
+            for row, run in failing.items()
             if name in names_of(row)
             if baseline is None or name == claim.baseline or not beats(run, baseline, measure)
         ]
