@@ -71,8 +71,6 @@ def _selected(selection: SelectedArms, folder: Path, registered: Registered) -> 
     arms = [ArmRuns(name, list(_runs_of(selection.outputs, registered, name, ids))) for name in registered.conditions]
     return SelectedArms(
         name=folder.name,
-        question="",
-        source=None,
         arms=arms,
         baseline=arms[0].name,
         metric=selection.task.primary,

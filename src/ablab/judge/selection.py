@@ -71,14 +71,14 @@ class SelectedArms:
     """
 
     name: str
-    question: str
-    source: str | None
     arms: Sequence[ArmRuns]
     baseline: str
     metric: str
-    claims: Sequence[Settled]
-    registered: Registered | None
     outputs: Path
+    question: str = ""
+    source: str | None = None
+    claims: Sequence[Settled] = ()
+    registered: Registered | None = None
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     choosing: str | None = None
     searched: Sequence[str] = ()
