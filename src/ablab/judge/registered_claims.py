@@ -65,27 +65,23 @@ def register_claims(
     Raises UserError for claims that leave open what is to be judged: whoever sees results could still choose it.
     """
     check_complete(file, experiment)
-    with writing_in(store), lock_at(store / f".{CLAIMS}.lock"):
-        return _register(file, experiment, table, rows, store)
-
-
-def _register(file: Path, experiment: TableExperiment, table: str | None, rows: int, store: Path) -> RegisteredClaims:
     near = None if table is None else place_from(table, store)
-    for known in Registrations.of(store).known:
-        if (known.content, known.table) == (experiment.content, near):
-            return known
-    entry = RegisteredClaims(
-        file=place_from(str(file), store),
-        digest=file_digest(file),
-        content=experiment.content,
-        declared=experiment.model_dump(mode="json", exclude_unset=True),
-        table=near,
-        rows=rows,
-    )
-    name = f"{json_digest([entry.content, near], 11)}.json"
-    complete(store, claims_path(store, name))
-    Register(store).write(claims_path(store, name), entry.model_dump(exclude={"at"}), CLAIMS, file=name)
-    return Registrations.of(store).known[-1]
+    with writing_in(store), lock_at(store / f".{CLAIMS}.lock"):
+        for known in Registrations.of(store).known:
+            if (known.content, known.table) == (experiment.content, near):
+                return known
+        entry = RegisteredClaims(
+            file=place_from(str(file), store),
+            digest=file_digest(file),
+            content=experiment.content,
+            declared=experiment.model_dump(mode="json", exclude_unset=True),
+            table=near,
+            rows=rows,
+        )
+        name = f"{json_digest([entry.content, near], 11)}.json"
+        complete(store, claims_path(store, name))
+        Register(store).write(claims_path(store, name), entry.model_dump(exclude={"at"}), CLAIMS, file=name)
+        return Registrations.of(store).known[-1]
 
 
 def check_complete(file: Path, experiment: TableExperiment) -> None:
