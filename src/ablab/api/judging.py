@@ -123,8 +123,10 @@ def judge_frame(
     if isinstance(claims, str | Path):
         if others := [*said, *["margin"] * bool(margin)]:
             raise UserError(f"judge: {others[0]}: not beside claims={claims}; allowed: in that file")
-        return _judged(of_frame(frame, read_claims(Path(claims)), Path(outputs), Path(claims)))
-    return _judged(_selected(frame, said, claims, margin, Path(outputs)))
+        selection = of_frame(frame, read_claims(Path(claims)), Path(outputs), Path(claims))
+    else:
+        selection = _selected(frame, said, claims, margin, Path(outputs))
+    return JudgedFrame(document_of(selection, RESAMPLES))
 
 
 def _selected(
@@ -146,10 +148,6 @@ def _selected(
         return of_frame(frame, TableExperiment.model_validate({**said, "claims": every}), outputs)
     except ValidationError as refused:
         raise UserError(f"judge: {first_error(refused, said)}") from None
-
-
-def _judged(selection: SelectedArms) -> JudgedFrame:
-    return JudgedFrame(document_of(selection, RESAMPLES, lambda: None))
 
 
 def _check_said(columns: Sequence[Any], seed: Any, metric: Any, better: Any, where: Any) -> None:

@@ -265,8 +265,7 @@ def _caption(document: Document, columns: Sequence[str], arms: Sequence[ArmLine]
     counts = {arm.counted for arm in arms}
     seeds = how_many(max(counts), "seed") if len(counts) == 1 else "n seeds"
     over = "mean and standard deviation" if "sd" in columns else "mean"
-    said = [f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}."]
-    text = breakable(said[0])
+    text = breakable(f"{document.title[:1].upper()}{document.title[1:]}{where}: {over} over {seeds}.")
     if "difference" in columns:
         baseline = document.baselines if document.within else document.baseline
         interval = f", with {breakable(_intervals(document))}" if "interval" in columns else ""
