@@ -147,6 +147,8 @@ def first_error(
     if detail["type"] == "extra_forbidden":
         near = hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
         return f"{key}={_short(detail['input'])}: no such key for this option{near}"
+    if detail["type"] == "too_short":
+        message = f"at least {detail['ctx']['min_length']} of them"
     message = PLAINLY.get(detail["type"], message)
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else _short(detail["input"])
@@ -155,7 +157,7 @@ def first_error(
 
 
 PLAINLY = {
-    **dict.fromkeys(("dict_type", "mapping_type"), "names with values, such as {name: value}"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "names with values, such as {name: value}"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true, false"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),

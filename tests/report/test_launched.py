@@ -136,6 +136,24 @@ def test_another_way_to_judge_makes_another_study(tmp_path):
     assert {claim["exploratory"] for claim in claims} == {"ways to judge differ from those of the first launch"}
 
 
+def test_arms_that_have_other_names_since_keep_their_claims(reported, tmp_path):
+    content = EXPERIMENT.replace(
+        "layerdrop: [0, 0.1, 0.2, 0.5]",
+        "rate: {none: [], low: [layerdrop=0.1], middle: [layerdrop=0.2], high: [layerdrop=0.5]}",
+    )
+    for name, rate in (("low", "0.1"), ("middle", "0.2"), ("high", "0.5")):
+        content = content.replace(f"arm: layerdrop={rate}", f"arm: rate={name}")
+    data = _judged_after(reported, tmp_path, content)
+    names = (
+        "layerdrop=0 is rate=none, layerdrop=0.1 is rate=low, layerdrop=0.2 is rate=middle, layerdrop=0.5 is rate=high"
+    )
+    assert data["notes"][0] == f"arms have other names than at the first launch: {names}"
+    assert not any("left out" in note or "came after" in note for note in data["notes"])
+    assert {claim["exploratory"] for claim in data["claims"]} == {None}
+    before = [(claim["difference"], claim["corrected"]) for claim in reported.data["claims"]]
+    assert [(claim["difference"], claim["corrected"]) for claim in data["claims"]] == before
+
+
 def test_a_factor_of_within_that_came_later_is_a_departure_unless_nothing_was_known(tmp_path):
     path = tmp_path / "x.yaml"
     content = EXPERIMENT.replace("[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, scalenorm]")

@@ -64,6 +64,26 @@ def test_each_run_that_ends_has_a_number_of_its_own_whoever_makes_it(study, monk
     assert [line[: len(begin)] for line, begin in zip(lines, told, strict=True)] == told
 
 
+def test_runs_that_are_tried_again_count_from_the_first(study):
+    console = Console(bars=False)
+    console.rich.file = io.StringIO()
+    for cell in study.cells:
+        write_failure(cell.planned.folder.failure, "error", "of yesterday", None)
+
+    class Retries:
+        refused, interrupted = None, False
+
+        def run(self, jobs):
+            for job in jobs:
+                write_failure(job.folder.failure, "error", "of today", None)
+                self.on_end(Ending(job, 1, None))
+
+    board = Board(study)
+    launch_watched(board, study.cells, Retries(), console, fail_fast=False)
+    lines = [line.partition("]")[0] for line in console.rich.file.getvalue().splitlines() if line.startswith("[")]
+    assert lines == [f"[{number}/3" for number in (1, 2, 3)]
+
+
 def test_a_run_that_its_owner_has_cancelled_is_told_and_given_up(study):
     """What merely interrupted the other is remembered, in case that it comes no further."""
     console = Console(bars=False)

@@ -93,6 +93,12 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("question:", "timeout: -1\nquestion:"), "timeout=-1: allowed: greater than 0"),
         (("question:", "check: {epochs: 1}\nquestion:"), "check.epochs: no such value; allowed: schedule"),
         (("[linear, cosine]", "cosine"), "factors.schedule=cosine: allowed: a list"),
+        (("question:", "common:\nquestion:"), "common=null: allowed: a list, such as [a, b]"),
+        (("question:", "common: {epochs: 3}\nquestion:"), "common={epochs:3}: allowed: a list"),
+        (("question:", "common: epochs=3\nquestion:"), "common=epochs=3: allowed: a list"),
+        (("seeds: [1, 2, 3]", "seeds: []"), "seeds=[]: allowed: at least 1 of them"),
+        (("less, margin", "less, metric: lss, margin"), "allowed: failures, seconds, val_loss, worth"),
+        (("{arm: schedule=cosine, expect: less, margin: 0.01}", "cosine"), "allowed: names with values, such as"),
     ],
 )
 def test_a_file_that_cannot_mean_a_study_is_refused_in_a_line(folder, capsys, edit, why):
@@ -225,6 +231,22 @@ def test_a_link_into_the_store_and_what_is_named_there_are_inputs(tmp_path, monk
 def test_what_is_no_name_of_an_input_is_refused_in_a_line(name):
     with pytest.raises(UserError, match="no name of a file"):
         digests_of([name], Path("outputs"))
+
+
+def test_what_systems_and_editors_leave_in_a_folder_is_no_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lib").mkdir()
+    Path("lib/a.py").write_text("1")
+    names = ["lib", "lib/*"]
+    before = digests_of(names, Path("outputs"))
+    for name in (".DS_Store", "._a.py", ".a.py.swp", ".#a.py", "#a.py#", "a.py~", ".nfs0001", "Thumbs.db"):
+        Path("lib", name).write_text("2")
+    Path("lib/.ipynb_checkpoints").mkdir()
+    Path("lib/.ipynb_checkpoints/a.py").write_text("2")
+    assert digests_of(names, Path("outputs")) == before
+    assert digests_of(["lib/a.py~"], Path("outputs")), "it is an input where it is named"
+    Path("lib/.env").write_text("2")
+    assert digests_of(names[:1], Path("outputs")) != {"lib": before["lib"]}
 
 
 def test_an_input_that_changes_while_a_run_reads_it_fails_the_run(folder, capsys):

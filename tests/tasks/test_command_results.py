@@ -387,8 +387,12 @@ def test_a_score_that_nobody_declared_makes_no_run_diverged(folder):
     assert run.record.validations == [{"step": 1, "loss": 3, "seen": 5}, {"step": 2, "loss": 2}]
 
 
-def test_a_declared_score_that_is_lost_on_the_way_does(folder):
-    assert main(["train", *words_of(result('{"scores": {"loss": 2}, "curve": [{"step": 1, "loss": NaN}]}'))]) == 0
+@pytest.mark.parametrize("lost", ["NaN", "null", '"NaN"', '"NA"'])
+def test_a_declared_score_that_is_lost_on_the_way_does(folder, lost):
+    assert (
+        main(["train", *words_of(result(f'{{"scores": {{"loss": 2}}, "curve": [{{"step": 1, "loss": {lost}}}]}}'))])
+        == 0
+    )
     assert only_run().state == "diverged"
 
 

@@ -47,7 +47,7 @@ def shipped_experiments() -> Path:
 def shipped_targets(group: str) -> Mapping[str, str]:
     """Return the class or function behind each of ablab's own kinds of a group."""
     found = {}
-    for path in sorted((shipped_conf() / group).glob("*.yaml")):
+    for path in sorted((shipped_conf() / group).glob("[!.]*.yaml")):
         text = path.read_text(encoding="utf-8")
         target = re.search(r"^\s*_target_: *(\S+)", text, re.MULTILINE)
         kind = re.search(r"^\s*kind: *(\S+)", text, re.MULTILINE)
@@ -159,6 +159,6 @@ def _path_of(place: str) -> str:
 def _existing(path: str, word: str) -> Path:
     if not path or not Path(path).is_dir():
         raise UserError(f"{word}: {path or 'nothing'} is no folder; allowed: one that holds <group>/<option>.yaml")
-    if next(Path(path).glob("*/*.yaml"), None) is None:
+    if next(Path(path).glob("*/[!.]*.yaml"), None) is None:
         raise UserError(f"{word}: {path} has no options; allowed: a folder that holds <group>/<option>.yaml")
     return Path(path).resolve()

@@ -109,7 +109,7 @@ def card(run: Run) -> ShownRun:
         "damage": run.damage,
         "failure": run.failure,
         "bytes": size(run.path),
-        "artefacts": sorted(path.stem for path in run.folder.artefacts.glob("*.json")),
+        "artefacts": sorted(path.stem for path in run.folder.artefacts.glob("[!.]*.json")),
         "pruned": _folders(run.folder.pruned),
         "exports": _folders(run.path / "exports"),
         "wandb": is_sent(run.path),

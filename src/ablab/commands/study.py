@@ -43,7 +43,10 @@ def study(arguments: Sequence[str]) -> int:
     options, rest = split_words(StudyOptions, arguments)
     of_hydra = hydra_words(rest)
     words = tuple(word for word in rest if word not in of_hydra)
-    console = Console()
+    as_json_alone = options.format == "json"
+    if as_json_alone and (options.cancel or options.close is not None):
+        raise UserError("format=json: allowed without cancel= and close=, which tell in words what they did")
+    console = Console(stderr=as_json_alone)
     search = define_search(words, check_hydra(of_hydra, words) if of_hydra else None)
     if options.cancel:
         if options.check or options.watch or options.close is not None:
@@ -54,7 +57,6 @@ def study(arguments: Sequence[str]) -> int:
             raise UserError(NO_ARMS)
         if options.close is not None and (search.file is None or search.winner() is None):
             raise UserError(f"close={options.close}: a search has no study to close before it has a winner")
-        as_json_alone = options.format == "json"
         show_search(search, rest, console, watch=options.watch, as_json=as_json_alone)
         if as_json_alone or search.file is None or search.winner() is None:
             return 0
@@ -75,7 +77,7 @@ def study(arguments: Sequence[str]) -> int:
     if options.watch:
         board = _watch(board, words, console)
         found = board.study
-    if options.format == "json":
+    if as_json_alone:
         print(json.dumps(as_json(found, board.shown()), indent=1))  # noqa: T201
         return 0
     console.say_all(_lines(found, board, rest))

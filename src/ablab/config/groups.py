@@ -29,13 +29,13 @@ def groups() -> Mapping[str, list[str]]:
 def _files() -> dict[str, dict[str, Path]]:
     """Return the file of each option by group. Of two with one name the user's is meant, as in Hydra's search path."""
     found = {
-        folder.name: {file.stem: file for file in folder.glob("*.yaml")}
+        folder.name: {file.stem: file for file in folder.glob("[!.]*.yaml")}
         for folder in sorted(shipped_conf().iterdir())
         if folder.is_dir()
     }
     for conf in reversed(user_confs()):
         for group, options in found.items():
-            options |= {file.stem: file for file in (conf / group).glob("*.yaml")}
+            options |= {file.stem: file for file in (conf / group).glob("[!.]*.yaml")}
     return {group: dict(sorted(options.items())) for group, options in found.items()}
 
 
@@ -55,7 +55,7 @@ def file_of(group: str, option: str) -> Path:
 @cache
 def shipped_options(group: str) -> frozenset[str]:
     """Return the names of ablab's own options of a group."""
-    return frozenset(path.stem for path in (shipped_conf() / group).glob("*.yaml"))
+    return frozenset(path.stem for path in (shipped_conf() / group).glob("[!.]*.yaml"))
 
 
 def is_shipped(group: str, option: str) -> bool:
@@ -147,7 +147,7 @@ def kinds(group: str) -> frozenset[str]:
 def _shipped_kinds(group: str) -> frozenset[str]:
     """Return every kind that ablab's own files name."""
     found = set()
-    for path in (shipped_conf() / group).glob("*.yaml"):
+    for path in (shipped_conf() / group).glob("[!.]*.yaml"):
         content = _read(path)
         fields = content.get(group, {} if _is_global(path) else content)
         found.add(with_kind(group, fields, path).get("kind"))

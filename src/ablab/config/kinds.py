@@ -20,7 +20,7 @@ from ablab.code.signature import MISSING, SignatureError
 from ablab.config.groups import file_of, groups, kind_in, kinds
 from ablab.config.options import Option
 from ablab.config.schema import Config, part_groups
-from ablab.errors import MissingPartError, UserError, choices, first_error
+from ablab.errors import MissingPartError, UserError, choices, first_error, hint
 from ablab.fields import Group, Role
 
 
@@ -187,7 +187,14 @@ def option(group: str, values: Mapping[str, Any]) -> Group:
     try:
         return found.model_validate(filled)
     except ValidationError as error:
-        raise UserError(first_error(error, values, f"{group}.")) from None
+        raise UserError(f"{first_error(error, values, f'{group}.')}{_near_supplied(group, error)}") from None
+
+
+def _near_supplied(group: str, error: ValidationError) -> str:
+    """Propose what parts of a group are given by ablab where a field that is missing has nearly such a name."""
+    missing = [str(detail["loc"][0]) for detail in error.errors() if detail["type"] == "missing"]
+    near = hint(missing[0], [*part_groups()[group].supplied]) if missing else ""
+    return near.replace("?", f", which {group} parts are given?")
 
 
 def with_options(kind: type[Group], values: Mapping[str, Any]) -> dict[str, Any]:

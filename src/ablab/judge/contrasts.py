@@ -21,7 +21,7 @@ def arms_of(selection: SelectedArms, claim: Settled) -> list[ArmRuns]:
     found = {name: selection.arm(name) for name in claim.weights}
     gone = [name for name, arm in found.items() if arm is None]
     if gone:
-        raise NotTestable(f"{', '.join(gone)} is no arm of the study any more")
+        raise NotTestable(f"{', '.join(gone)} {'is no arm' if len(gone) == 1 else 'are no arms'} of the study any more")
     return [arm for arm in found.values() if arm is not None]
 
 

@@ -68,6 +68,20 @@ class Registered(BaseModel):
 
         return self.model_copy(update={"claims": [renamed(claim) for claim in self.claims]})
 
+    def renamed(self, names: Mapping[str, str]) -> "Registered":
+        """Return the registration with other names of arms, by the names that they had."""
+
+        def keyed(by_arm: Mapping[str, str]) -> dict[str, str]:
+            return {names.get(arm, arm): one for arm, one in by_arm.items()}
+
+        return self.model_copy(
+            update={
+                "arms": [names.get(arm, arm) for arm in self.arms],
+                "claims": [claim.renamed({arm: names.get(arm, arm) for arm in claim.weights}) for claim in self.claims],
+                **{key: keyed(getattr(self, key)) for key in ("conditions", "judged", "ways")},
+            }
+        )
+
     def condition(self, arm: str) -> str | None:
         """Return the id of the recipe of an arm, by its name then or now; None where it had none yet."""
         return next((one for name, one in self.conditions.items() if set(names_of(name)) & set(names_of(arm))), None)

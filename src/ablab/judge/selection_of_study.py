@@ -1,6 +1,6 @@
 """Select the runs of a study: all that it should have, and its registration at the first launch."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,8 +30,9 @@ from ablab.text import counted, how_many
 def of_study(study: Study) -> SelectedArms:
     """Select every run that the study should have. Raises UserError where its claims are too many for looks."""
     experiment, registered = study.experiment, Registered.of(study.folder)
+    other_names = {} if registered is None else _other_names(study, registered)
     if registered is not None:
-        registered = registered.of_arms([arm.name for arm in study.arms])
+        registered = registered.renamed(other_names).of_arms([arm.name for arm in study.arms])
     aside, departed = _departed(study, registered)
     withdrawn = _withdrawn(study, registered)
     _check_count(study, registered)
@@ -58,6 +59,7 @@ def of_study(study: Study) -> SelectedArms:
         departed=departed,
         notes=(
             *([] if departed is None else [departed]),
+            *([] if not other_names else [f"arms have other names than at the first launch: {_told(other_names)}"]),
             *(f"no longer in the file, and judged as it was registered: {claim.words}" for claim in withdrawn),
             *_later(study, registered),
             *_other_ways(arms),
@@ -136,6 +138,18 @@ def _other_ways(arms: Sequence[ArmRuns]) -> Iterator[str]:
 def _of_points(folder: RunFolder) -> set[str]:
     """Return the ids of evaluations of models pruned from the run."""
     return {point.evaluation_id for curve in _curves(folder) for point in curve.points}
+
+
+def _other_names(study: Study, registered: Registered) -> dict[str, str]:
+    """Return the present names of arms of the same recipe, by the names of the registration that no arm has now."""
+    now, names = conditions(study), [arm.name for arm in study.arms]
+    free = [arm for arm in names if not registered.has(arm)]
+    gone = {arm: one for arm, one in registered.conditions.items() if called(arm, names) not in names}
+    return {arm: new for arm, one in gone.items() for new in free if now.get(new) == one}
+
+
+def _told(names: Mapping[str, str]) -> str:
+    return ", ".join(f"{then} is {now}" for then, now in names.items())
 
 
 def _withdrawn(study: Study, registered: Registered | None) -> list[Settled]:

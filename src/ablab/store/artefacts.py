@@ -171,7 +171,7 @@ def comparable_artefacts(folder: Path) -> Mapping[str, Artefact]:
     Raise UserError if a file is damaged.
     """
     found: dict[str, Artefact] = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("[!.]*.json")):
         try:
             content = read_json(path)
             if content.get("section") is not None:

@@ -136,6 +136,6 @@ def _stamp_of(path: str) -> Stamp | None:
 def _names(folder: str) -> list[str]:
     """Return the names of a folder's JSON files; none where there is no folder."""
     try:
-        return [name for name in os.listdir(folder) if name.endswith(".json")]
+        return [name for name in os.listdir(folder) if name.endswith(".json") and name[0] != "."]
     except (FileNotFoundError, NotADirectoryError):
         return []

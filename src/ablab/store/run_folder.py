@@ -219,11 +219,11 @@ class RunFolder:
 
     def evaluation_ids(self) -> set[str]:
         """Return the ids of all evaluations, without reading them."""
-        return {path.stem for path in (self.path / "evaluations").glob("*.json")}
+        return {path.stem for path in (self.path / "evaluations").glob("[!.]*.json")}
 
     def evaluations(self) -> list[Evaluation]:
         """Return all evaluations, oldest first."""
-        found = [_evaluation(path) for path in (self.path / "evaluations").glob("*.json")]
+        found = [_evaluation(path) for path in (self.path / "evaluations").glob("[!.]*.json")]
         return sorted(found, key=lambda evaluation: (evaluation.ended, evaluation.evaluation_id))
 
     def latest_evaluation(self) -> Evaluation | None:
@@ -231,7 +231,7 @@ class RunFolder:
 
         A pruning curve leaves many more, which take a second to read in a large store: their beginnings show them.
         """
-        paths = (self.path / "evaluations").glob("*.json")
+        paths = (self.path / "evaluations").glob("[!.]*.json")
         found = [_evaluation(path) for path in paths if not is_of_pruned(path)]
         whole = [one for one in found if "kept" not in one.settings]
         return max(whole, key=lambda one: (one.ended, one.evaluation_id), default=None)
@@ -259,7 +259,7 @@ class RunFolder:
 
     def curves(self) -> list[Curve]:
         """Return all pruning curves, oldest first."""
-        found = [_curve(path) for path in (self.path / "curves").glob("*.json")]
+        found = [_curve(path) for path in (self.path / "curves").glob("[!.]*.json")]
         return sorted(found, key=lambda curve: (curve.ended, curve.curve_id))
 
     def write_curve(self, curve: Curve) -> None:

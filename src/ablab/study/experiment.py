@@ -31,8 +31,8 @@ from ablab.search.settings import Dimensions, SearchBlock
 from ablab.statistics.looks import FEWEST, LATEST_FIRST, MOST, Looks
 from ablab.tasks.declared import DECLARING, Declaring
 from ablab.tasks.own_metrics import check_metric, own_metrics
-from ablab.tasks.registry import known_tasks, of_arms, task_in_words
-from ablab.tasks.task import Task
+from ablab.tasks.registry import known_tasks, task_in_words
+from ablab.tasks.task import FAILURES, Task
 from ablab.text import is_one_line
 
 Level = str | int | float | bool | list[str] | None
@@ -48,16 +48,17 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def _among(more: Callable[[], Iterable[str]] = tuple, *, costs: bool = False) -> AfterValidator:
-    """Accept these names, and the scores of the file's own task with its costs, or else of any task, the user's own
-    metrics, and `costs`.
+def _among(more: Callable[[Iterable[Task]], Iterable[str]] = lambda _: (), *, costs: bool = False) -> AfterValidator:
+    """Accept the scores of the file's own task with its costs, or else of any task, the user's own metrics, and
+    `costs`; and what `more` names of these tasks.
     """
 
     def check(name: str, info: ValidationInfo) -> str:
         check_metric(name)
-        scores: list[Iterable[str]] = [task.measured for task in _own_task(info)]
-        scores = scores or [*(task.measured if costs else task.scores for task in known_tasks()), own_metrics()]
-        allowed = dict.fromkeys((*chain(*scores), *more()))
+        own = _own_task(info)
+        tasks = own or known_tasks()
+        scores = [task.measured if own or costs else task.scores for task in tasks]
+        allowed = dict.fromkeys((*chain(*scores), *(() if own else own_metrics()), *more(tasks)))
         if name not in allowed:
             raise ValueError(choices(name, allowed))
         return name
@@ -78,7 +79,12 @@ Compared = Annotated[str, _among(costs=True)]
 WORTH = "worth"
 """Metric of claims about the factor of compute by which the baseline would score as well."""
 
-Claimed = Annotated[str, _among(lambda: (*of_arms(), WORTH), costs=True)]
+
+def _of_claims(tasks: Iterable[Task]) -> Iterator[str]:
+    yield from (FAILURES, WORTH, *chain(*(task.of_curves for task in tasks)))
+
+
+Claimed = Annotated[str, _among(_of_claims, costs=True)]
 """Metrics of claims."""
 
 
@@ -287,6 +293,7 @@ class Experiment(Declared):
 
 
 FOLDER = Path("experiments")
+ENDINGS = (".yaml", ".yml")
 
 Kind = TypeVar("Kind", bound=Declared)
 
@@ -296,11 +303,11 @@ def find(name: str) -> Path:
 
     Raises UserError, naming the experiments that exist.
     """
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(ENDINGS):
         if not Path(name).is_file():
             raise UserError(f"experiment={name}: there is no such file")
         return Path(name)
-    found = next((path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()), None)
+    found = next((path for folder in _folders() for path in _named(folder, name) if path.is_file()), None)
     if found is None:
         raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {_choices(name)}")
     return found
@@ -308,7 +315,7 @@ def find(name: str) -> Path:
 
 def _choices(name: str) -> str:
     """Return which experiments there are: the user's own, and those that are like this one."""
-    own = {file.stem for folder in _folders()[:-1] for file in folder.glob("*.yaml")}
+    own = {file.stem for folder in _folders()[:-1] for file in _named(folder, "[!.]*")}
     if not own:
         return choices(name, names())
     return f"allowed: {', '.join(sorted(own))}, and {len({*names()} - own)} that come with ablab{hint(name, names())}"
@@ -316,12 +323,17 @@ def _choices(name: str) -> str:
 
 def is_there(name: str) -> bool:
     """Return whether there is an experiment of this name or path."""
-    return Path(name).is_file() or any((folder / f"{name}.yaml").is_file() for folder in _folders())
+    return Path(name).is_file() or any(path.is_file() for folder in _folders() for path in _named(folder, name))
 
 
 def names() -> list[str]:
     """Return the names of all experiments, in alphabetical order."""
-    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+    return sorted({file.stem for folder in _folders() for file in _named(folder, "[!.]*")})
+
+
+def _named(folder: Path, name: str) -> list[Path]:
+    """Return the files of this name in a folder, of which there may be several where it is a pattern."""
+    return [path for ending in ENDINGS for path in sorted(folder.glob(f"{name}{ending}"))]
 
 
 def _folders() -> list[Path]:

@@ -15,6 +15,7 @@ from ablab.study.study import Cell, Study
 from ablab.sweep.launchers.local import start_server
 from ablab.sweep.launchers.task import hear_launcher
 from ablab.tasks.identity import condition_id
+from ablab.tasks.plan import check_writable
 from ablab.tracking.console import Console
 
 Tried = dict[str, Any]
@@ -47,6 +48,7 @@ def check(study: Study, console: Console) -> bool:
 
 def try_out(study: Study, console: Console) -> dict[str, Tried]:
     """Try every arm, each in a fresh process, say what came, and keep it; return it by the first arm of each recipe."""
+    check_writable(study.outputs)
     found: dict[str, Tried] = {}
     cells: dict[str, Cell] = {}
     for cell in study.cells:

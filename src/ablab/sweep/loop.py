@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ablab.errors import INTERRUPTED, UserError
+from ablab.errors import INTERRUPTED, LostError, UserError
 from ablab.fields import flatten
 from ablab.judge.loop import contrasts_of, is_without_noise, look_at, seen
 from ablab.judge.metrics import Measure
@@ -109,12 +109,12 @@ class Referee:
             try:
                 self.runs.train([cell for cells in arms.values() for cell in cells])
             except RunFailedError as error:
-                raise UserError(f"{self.file.name}: a run of the confirmation failed: {error}; {AGAIN}") from None
+                raise LostError(f"{self.file.name}: a run of the confirmation failed: {error}; {AGAIN}") from None
             scores = {}
             for name, cells in arms.items():
                 found = self.runs.scores(cells)
                 if found is None:
-                    raise UserError(f"{name}: a run diverged on the seeds of the confirmation; nothing is confirmed")
+                    raise LostError(f"{name}: a run diverged on the seeds of the confirmation; nothing is confirmed")
                 scores[name] = found
             contrasts = contrasts_of(scores, WHOLE, FIRST, self.file.loop, self.measure(book))
             whole = asked.model_copy(update={"contrasts": contrasts})

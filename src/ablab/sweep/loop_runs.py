@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ablab.code.differences import other_origin
-from ablab.errors import UserError
+from ablab.errors import LostError, UserError
 from ablab.files import write_json
 from ablab.judge.loop import Left, check_noise, identity_of, left_of, measure_of, scores_of
 from ablab.judge.metrics import Measure
@@ -173,7 +173,7 @@ class Floors:
         try:
             self.runs.train(cells)
         except RunFailedError as error:
-            raise UserError(f"{self.runs.file.name}: a run of the floor failed: {error}; {AGAIN}") from None
+            raise LostError(f"{self.runs.file.name}: a run of the floor failed: {error}; {AGAIN}") from None
         check_noise(self.runs.file.name, self.scores(book))
         return book
 
@@ -220,7 +220,7 @@ class Floors:
         floor = book.floors[-1]
         scores = self.runs.scores(self.runs.cells(book, floor.stack, floor.seeds))
         if scores is None:
-            raise UserError(f"{self.runs.file.name}: a run of the floor diverged; allowed: a baseline that trains")
+            raise LostError(f"{self.runs.file.name}: a run of the floor diverged; allowed: a baseline that trains")
         return scores
 
 

@@ -1,6 +1,6 @@
 """Runs that a sweep makes: each is reported when it ends, and begun again a number of times."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -159,7 +159,9 @@ def launch_watched(
 
     `on_end`, where given, words the report of a run; it is called before the next of `cells` is taken.
     """
-    watch = Watch(board, console, on_end, {key for key, one in board.entries.items() if one.state in NEVER_AGAIN})
+    again = {cell.key for cell in cells} if isinstance(cells, Sequence) else set()  # those that failed, of a retry
+    told = {key for key, one in board.entries.items() if one.state in NEVER_AGAIN}
+    watch = Watch(board, console, on_end, told - again)
 
     def ended(ending: Ending) -> None:
         entry = watch.ended(ending)

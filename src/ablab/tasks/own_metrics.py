@@ -61,7 +61,7 @@ def own_metrics() -> Mapping[str, OwnMetric]:
     """Return the user's metrics by name, without those that cannot be read: see `check_metric`."""
     found = {}
     for conf in reversed(user_confs()):  # of two metrics with one name the first folder's is taken, as of options
-        for path in sorted((conf / "metric").glob("*.yaml")):
+        for path in sorted((conf / "metric").glob("[!.]*.yaml")):
             with suppress(UserError):
                 found[path.stem] = _read(path)
     return found

@@ -97,8 +97,9 @@ def _of_another_run(run_id: str, log: Path) -> int:
     from ablab.store.run_folder import RunFolder
 
     line = (
-        f"its words now mean {run_id}: the code of a part, an option's file or the text has changed since the sweep "
-        "began, or a program has another interpreter or container here; type the line again, where these are the same"
+        f"its words now mean {run_id}: the code of a part, an option's file, an input or the text has changed since "
+        "the sweep began, or a program has another interpreter or container here; type the line again, where these "
+        "are the same"
     )
     print(f"error: {line}", file=sys.stderr)  # noqa: T201
     write_failure(RunFolder(log.parent).failure, "error", line, str(log))

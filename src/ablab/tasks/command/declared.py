@@ -38,6 +38,8 @@ def in_words(block: CommandBlock, values: Mapping[str, Any]) -> dict[str, Any]:
     said = {key: getattr(block, key) for key in CommandBlock.model_fields if key in block.model_fields_set}
     words = ["task=command", *(f"task.{key}={_written(value)}" for key, value in said.items() if value is not None)]
     common = found.get("common", [])
+    if not isinstance(common, list):
+        raise UserError(f"common={as_typed(common)}: allowed: a list, such as [a, b]")
     found["common"] = [*words, *_renamed(common, names)]
     if isinstance(factors := found.get("factors"), Mapping):
         for name in factors:

@@ -15,7 +15,9 @@ from ablab.errors import UserError
 from ablab.files import json_digest, sha256
 
 DIGITS = 12
-SKIPPED = ("__pycache__", ".git")
+SKIPPED = ("__pycache__", ".git", ".ipynb_checkpoints")
+LEFT_BEHIND = re.compile(r"\.DS_Store|Thumbs\.db|\._.*|\.#.*|#.*#|.*~|\..*\.sw[a-p]|\.nfs\w+")
+"""Names of files that systems and editors leave in folders that they show."""
 TOLD = ("python", "pypy", "ruby", "perl", "node", "Rscript", "julia", "java", "php", "lua")
 """Names of interpreters that tell their version, without the version that may follow, as in python3.11."""
 
@@ -51,9 +53,13 @@ def _files(name: str) -> Iterator[Path]:
         raise UserError(f"inputs: {name!r}: no name of a file, nor a pattern ({error})") from None
     for each in found:
         if each.is_dir():
-            yield from (one for one in _below(each) if one.is_file() and not set(one.parts) & set(SKIPPED))
-        elif each.is_file():
+            yield from (one for one in _below(each) if one.is_file() and not _is_left_behind(one))
+        elif each.is_file() and (each == path or not _is_left_behind(each)):
             yield each
+
+
+def _is_left_behind(path: Path) -> bool:
+    return bool(set(path.parts) & set(SKIPPED)) or LEFT_BEHIND.fullmatch(path.name) is not None
 
 
 def _below(folder: Path, above: Sequence[str] = ()) -> Iterator[Path]:

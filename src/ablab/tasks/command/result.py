@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ablab.errors import LostError, first_error
@@ -48,6 +48,11 @@ class CurvePoint(BaseModel):
     __pydantic_extra__: dict[str, float]
 
     step: Annotated[int, Field(ge=0, le=2**53)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, told: Any) -> Any:
+        return {**_as_nan(told), "step": told["step"]} if isinstance(told, Mapping) and "step" in told else told
 
     @property
     def scores(self) -> dict[str, float]:
@@ -142,7 +147,8 @@ def _parsed(written: bytes, kind: type[One], where: str) -> One:
         if b"\\ud" in written.lower():
             _check_text(content, where)
         if not isinstance(content, dict):
-            raise CommandError(f'{where}: no object; allowed: such as {{"scores": {{"loss": 1.5}}}}')
+            example = '{"step": 100, "loss": 1.5}' if kind is CurvePoint else '{"scores": {"loss": 1.5}}'
+            raise CommandError(f"{where}: no object; allowed: such as {example}")
         return kind.model_validate(content, strict=True)  # the models of artefacts, too
     except ValidationError as error:
         raise CommandError(f"{where}: {_fault(error, content, kind)}") from None
