@@ -99,6 +99,9 @@ def test_runs_are_listed_chosen_drawn_and_compared_and_nothing_comes_from_elsewh
     names = "performance.getEntriesByType('resource').map((one) => one.name)"
     assert shown.value(f"{names}.filter((name) => !name.includes('//127.0.0.1:'))") == []
     assert "norms: 6 of 6 runs have ended" in shown.value("document.querySelector('#studies').innerText")
+    run = next((outputs / "runs").iterdir()).name
+    record = shown.value(f"fetch('/runs/{run}').then((answer) => answer.json()).then((one) => one.run_id)")
+    assert record == run, "where a report's links to its runs lead"
     report = shown.value("fetch(document.querySelector('#studies a').href).then((answer) => answer.text())")
     assert report == "<title>the report of norms</title>"
 

@@ -26,6 +26,15 @@ def test_a_table_is_folded_to_the_terminal_and_loses_nothing(columns, monkeypatc
     assert {line.rstrip()[-5:] for line in folded} >= {"75.21", " 7.48"}
 
 
+def test_wide_letters_and_marks_take_the_columns_that_a_terminal_gives_them():
+    """Two each, and none."""
+    assert [*aligned([["结果", "1"], ["emile", "2"], ["e\u0301mile", "3"]], left=1)] == [
+        "结果   1",
+        "emile  2",
+        "e\u0301mile  3",
+    ]
+
+
 def test_a_pipe_gets_a_line_a_row(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert len(list(aligned(ROWS, left=2))) == len(ROWS)

@@ -140,6 +140,12 @@ def test_verdicts_and_tables_are_those_of_the_report(study):
                 assert " | ".join(row) in text
 
 
+def test_arms_have_the_names_that_the_page_has(study):
+    document = last_report(study)
+    assert [arm.name for arm in document.arms] == ["PreNorm", "ScaleNorm"]
+    assert "norm=scalenorm" not in document.claims[0].words
+
+
 def test_of_fewer_seeds_it_shows_the_report_of_those(words, tmp_path, capsys):
     """Verdicts of all seeds beside the runs of two would be those of other runs."""
     shutil.copytree(define(words).outputs, tmp_path / "outputs")

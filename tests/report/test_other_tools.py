@@ -205,6 +205,23 @@ def write_mlflow(uri):
             client.set_terminated(run, "FAILED" if seed == 4 else "FINISHED")
 
 
+@mlflow_only
+def test_a_path_that_mlflow_would_take_for_options_is_refused(tmp_path, monkeypatch):
+    """It would read another database, and make it."""
+    import sqlite3
+
+    (tmp_path / "a?b").mkdir()
+    path = tmp_path / "a?b" / "m.db"
+    with sqlite3.connect(path) as database:
+        for table in ("runs", "params", "metrics"):
+            database.execute(f"create table {table} (x)")
+    database.close()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"MLflow takes what follows \? for options; allowed: cd to its folder"):
+        tool_runs(str(path))
+    assert [one.name for one in tmp_path.iterdir()] == ["a?b"]
+
+
 def test_what_is_no_store_of_mlflow_is_refused_and_left_as_it_is(tmp_path):
     import sqlite3
 

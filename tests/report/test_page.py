@@ -1,6 +1,7 @@
 """The page in a browser: nothing cut off, charts drawn when looked at, all of it within reach of a keyboard."""
 
 import base64
+import json
 import re
 import shutil
 import subprocess
@@ -216,6 +217,42 @@ def test_long_tables_are_cut_and_shown_whole_on_demand(browser, reported, tmp_pa
     browser.value("document.querySelector('.show-all').click()")
     assert browser.value(rows) == 60
     assert browser.value("getComputedStyle(document.querySelector('.show-all')).display") == "none"
+
+
+def test_rows_that_a_filter_hides_are_hidden_on_every_screen_and_printed(page):
+    shown = "[...document.querySelectorAll('#arms tbody tr')].filter((row) => row.checkVisibility()).length"
+    page.value("document.querySelector('#arms tbody tr').hidden = true")
+    every = page.value("document.querySelectorAll('#arms tbody tr').length")
+    for width in (1280, 390):
+        page.show(width)
+        assert page.value(shown) < every
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.value(shown) == every
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_link_opens_what_is_folded_every_time(page):
+    folded = "<details id=fold><p>in it</p></details><a id=to href=#fold>to it</a>"
+    page.value(f"document.body.insertAdjacentHTML('beforeend', '{folded}')")
+    for _ in range(2):
+        page.value("document.getElementById('to').click()")
+        assert page.value("document.getElementById('fold').open")
+        page.value("document.getElementById('fold').open = false")
+
+
+def test_names_without_a_space_and_from_right_to_left_stay_in_their_place(browser, reported, tmp_path):
+    from ablab.report.page import page as rendered
+
+    name = "learning_rate=0.0003,batch_size=64,warmup_steps=4000,weight_decay=0.01,label_smoothing=0.1"
+    content = json.dumps(reported.data).replace("layerdrop=0.1", name).replace("layerdrop=0.2", "مرحبا")
+    (tmp_path / "page.html").write_text(rendered(Document.model_validate(json.loads(content))))
+    browser.show(390)
+    browser.open(tmp_path / "page.html")
+    assert browser.value("document.documentElement.scrollWidth") <= 390
+    left = "((one) => (part) => one.querySelector(part).getBoundingClientRect().left)"
+    summary = "[...document.querySelectorAll('summary')].find((one) => one.textContent.includes('مرحبا · '))"
+    name, number = browser.value(f"['bdi', '.soft'].map({left}({summary}))")
+    assert name < number, "the number of its runs stands behind an Arabic name"
 
 
 def test_a_script_that_fails_would_be_noticed(browser):

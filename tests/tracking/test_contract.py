@@ -1,6 +1,7 @@
 """Every tracker gets the same events, and has each once however often a run was killed and told again."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -180,6 +181,21 @@ def test_mlflow_has_settings_of_any_name(tmp_path):
     _, run = mlflow_run(folder)
     assert sorted(run.data.params.values()) == ["a", "b", "c", "d"]
     assert (run.info.status, run.data.metrics["loss"]) == ("FINISHED", 2.0)
+
+
+@mlflow_only
+def test_a_store_that_was_moved_keeps_what_is_told_from_then_on(tmp_path):
+    before = tmp_path / "here" / "runs" / "r1"
+    before.mkdir(parents=True)
+    make_mlflow(CARD, before).finish(failed=True)
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    folder = tmp_path / "there" / "runs" / "r1"
+    tracker = make_mlflow(CARD, folder)
+    tracker.table(1, "t", ["a"], [[1]])
+    tracker.finish(failed=False)
+    client, run = mlflow_run(folder)
+    assert [one.path for one in client.list_artifacts(run.info.run_id)]
+    assert not (tmp_path / "here").exists()
 
 
 @mlflow_only

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ablab.commands.cli import main
+from ablab.commands.sync import unsent
 from ablab.tracking import wandb
 from ablab.tracking.events import EVENTS, FOLDER, Events
 from ablab.tracking.sender import AGENTS
@@ -89,6 +90,15 @@ def test_under_an_agent_of_wandbs_sweeps_a_run_keeps_its_own_name_and_project(se
     assert synced(run) == 0
     assert list(server.runs) == ["rabc"]
     assert server.runs["rabc"].about["project"] == "p"
+
+
+def test_a_last_line_that_a_kill_has_cut_off_is_nothing_to_send(serve, run):
+    serve()
+    told(Events(run, CARD, print), run)
+    with (run / FOLDER / EVENTS).open("ab") as file:
+        file.write(b'{"event": "row", "at"')
+    assert synced(run) == 0
+    assert [*unsent(run.parents[1])] == []
 
 
 def test_what_was_told_offline_is_sent_once(serve, run, capsys):

@@ -112,7 +112,11 @@ def page(store: Store) -> Dash:
     def report(name: str) -> Response:
         return send_from_directory((store.path / "reports").absolute(), name)
 
+    def run(name: str) -> Response:
+        return send_from_directory((store.path / "runs" / name).absolute(), "record.json")
+
     app.server.add_url_rule("/reports/<path:name>", view_func=report)
+    app.server.add_url_rule("/runs/<name>", view_func=run)
     return app
 
 

@@ -15,7 +15,7 @@ from ablab.commands.verification import all_hold, ended_of, faults_of, verify_ru
 from ablab.config.grammar import store_words
 from ablab.config.overrides import UnknownKeyError
 from ablab.errors import DONE, FAILED, UserError, choices, is_installed
-from ablab.files import read_json, write_json, write_text
+from ablab.files import json_digest, read_json, write_json, write_text
 from ablab.files.disk import halves_of, keep_names, remove_abandoned
 from ablab.judge.document import Document
 from ablab.judge.flaws import checked
@@ -44,12 +44,29 @@ from ablab.tasks.registry import task_named
 from ablab.tasks.verbs import say_json, split_words
 from ablab.text import aligned, how_many
 from ablab.tracking.console import Console
+from ablab.tracking.open import Guarded
+from ablab.tracking.tracker import Tracker
+
+TOLD = "reported.json"
+"""The file of a study that says which report its trackers were told, by the kind of tracker."""
 
 
-def track_report(document: Document, study: Study, say: Callable[[str], None]) -> None:
-    """Log the report to W&B under `report/`; verdicts and notes also go to the summary, which lists of runs show."""
+def track_news(data: Mapping[str, Any], document: Document, study: Study, say: Callable[[str], None]) -> None:
+    """Log a report unless the study's tracker was told the same before. data: of report.json."""
+    path, kind = study.folder / TOLD, study.cells[0].planned.config.logger.kind
+    told, digest = _told(path), json_digest(_content(data), 11)
+    if told.get(kind) != digest and track_report(document, study, say):
+        write_json(path, {**told, kind: digest})
+
+
+def track_report(document: Document, study: Study, say: Callable[[str], None]) -> bool:
+    """Log the report to the study's tracker under `report/`; verdicts and notes also go to the summary, which lists of
+    runs show. Return whether a tracker was told all of it.
+    """
     moment = int(time.time())  # after the comparison logged at the end of the study
     with open_study_tracker(study, say) as tracker:
+        if type(tracker) is Tracker:
+            return False
         for table in tables(document):
             tracker.table(moment, f"report/{table.key}", table.columns, table.rows)
         for key, chart in charts(document).items():
@@ -57,6 +74,7 @@ def track_report(document: Document, study: Study, say: Callable[[str], None]) -
         verdicts = (claim.words + exploratory_words(claim) for claim in document.claims)
         told = {f"report/verdicts/{number}": words for number, words in enumerate(verdicts, 1)}
         tracker.summary({**told, "report/notes": "; ".join(document.notes)})
+        return isinstance(tracker, Guarded) and not tracker.has_ended
 
 
 @uncollected()
@@ -89,9 +107,10 @@ def report(arguments: Sequence[str]) -> int:
     with console.counting("comparing arms", len(selection.rows)) as advance:
         document = document_of(selection, options.resamples, lambda: advance(1))
     read = named(document)
-    is_news = _write(document.model_dump(), read, selection.folder)
-    if is_news and study is not None and _has_a_run_of_its_own(study, selection):
-        track_report(read, study, console.say)
+    data = document.model_dump()
+    _write(data, read, selection.folder)
+    if study is not None and _has_a_run_of_its_own(study, selection):
+        track_news(data, read, study, console.say)
     if options.format == "json":
         say_json(document)
     else:
@@ -175,12 +194,11 @@ def _asked_for(selection: SelectedArms, options: ReportOptions) -> SelectedArms:
     return changed if baseline == selection.baseline else replace(changed, within=None, baselines={})
 
 
-def _write(data: dict[str, Any], document: Document, folder: Path) -> bool:
-    """Write all files, or none if one fails; return whether the content differs from the previous report.
+def _write(data: dict[str, Any], document: Document, folder: Path) -> None:
+    """Write all files, or none if one fails.
 
     data: of report.json, under the names of the study; document: under those for people, as every other file has it.
     """
-    before = _previous(folder / "report.json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(halves_of(folder), time.time())
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as place:
@@ -204,7 +222,6 @@ def _write(data: dict[str, Any], document: Document, folder: Path) -> bool:
         for name in names:
             (made / name).replace(folder / name)
         keep_names(folder)
-    return before != _content(data)
 
 
 def _content(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,12 +229,12 @@ def _content(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in ("made", "stamp")}
 
 
-def _previous(path: Path) -> dict[str, Any] | None:
-    """Return the content of the previous report; None if there is none."""
+def _told(path: Path) -> dict[str, Any]:
+    """Return what trackers were told, by their kinds; nothing where that is damaged."""
     try:
-        return _content(read_json(path))
-    except (OSError, UserError, AttributeError):
-        return None
+        return dict(read_json(path))
+    except (OSError, UserError, TypeError, ValueError):
+        return {}
 
 
 def _say(document: Document, folder: Path, console: Console) -> None:

@@ -110,7 +110,9 @@ def _mlflow_address(place: str) -> str:
                 raise UserError(f"table={place}: cannot be read as a database ({error})") from None
         if not tables >= {"runs", "params", "metrics"}:
             raise UserError(f"table={place}: no database of MLflow: it lacks the tables runs, params and metrics")
-        return f"sqlite:///{path.resolve()}"
+        if "?" in (near := os.path.relpath(path)):
+            raise UserError(f"table={place}: MLflow takes what follows ? for options; allowed: cd to its folder, m.db")
+        return f"sqlite:///{near}"
     return path.resolve().as_uri()
 
 

@@ -67,11 +67,11 @@ LESS_READ = {
         "validation loss",
     ),
     "differences": ("seen with 80 % power", "test"),
-    "claims": ("test", "published"),
+    "claims": ("test", "published", "source"),
 }
 """Columns that fold below the table: with them it is wider than a screen of 1,280 pixels."""
 
-WORDS = ("published", "test", "p is of")
+WORDS = ("published", "source", "test", "p is of")
 """Columns of words that do not lead their tables."""
 
 
@@ -144,12 +144,13 @@ def _part(
     names = [table.columns[place] for place in places]
     columns = [PageColumn(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
     numbers = dict(zip(notes, count(1)))
+    baselines = [dict(cells).get("is baseline") == 1 for cells in table.data]
     rows = [
         PageRow(
             [row[place] for place in places],
             [numbers[note]] if (note := _note(table, row)) in numbers else [],
-            "(baseline)" in row[0],
+            is_baseline,
         )
-        for row in table.rows
+        for row, is_baseline in zip(table.rows, baselines, strict=True)
     ]
     return PageTable(key, columns, rows, notes, rest)

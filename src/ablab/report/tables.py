@@ -51,6 +51,7 @@ def claims_table(document: Document) -> ReportTable:
         _figure("n", lambda claim: claim.n, 0),
         Column("test", lambda claim: claim.test or "", is_sparse=True),
         Column("published", lambda claim: " ".join((claim.published or "").split()), is_sparse=True),
+        Column("source", lambda claim: " ".join((claim.source or "").split()), is_sparse=True),
     ]
     return table_of("claims", "Claims", columns, document.claims)
 

@@ -73,10 +73,10 @@ def _plain(cell: Any) -> Any:
 
 
 def _published(claim: ClaimLine) -> str:
+    source = escaped(one_line(claim.source)) if claim.source else ""
     if claim.published is None:
-        return ""
-    source = f" ({escaped(one_line(claim.source))})" if claim.source else ""
-    return f" Published: {escaped(one_line(claim.published))}{source}."
+        return f" Source: {source}." if source else ""
+    return f" Published: {escaped(one_line(claim.published))}{f' ({source})' if source else ''}."
 
 
 def one_line(text: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ablab.config.options import Logger, models_of
 from ablab.errors import UserError
-from ablab.files import csv_text, json_digest
+from ablab.files import csv_text, json_digest, write_text
 from ablab.files.disk import lock_at
 from ablab.store.run_folder import RunFolder
 from ablab.tracking.card import id_of, key_of
@@ -189,9 +189,29 @@ def _connected(folder: Path, experiment: str, tracking_uri: str | None) -> tuple
     store = folder.parents[1].resolve()
     store.mkdir(parents=True, exist_ok=True)
     with lock_at(store / ".mlflow.lock"):
-        client = MlflowClient(tracking_uri or os.environ.get(VARIABLE) or (store / "mlruns").as_uri())
+        if not (address := tracking_uri or os.environ.get(VARIABLE)):
+            _follow(own := store / "mlruns")
+            address = own.as_uri()
+        client = MlflowClient(address)
         known = client.get_experiment_by_name(experiment)
         return client, client.create_experiment(experiment) if known is None else known.experiment_id
+
+
+def _follow(folder: Path) -> None:
+    """Let experiments and runs of a folder that was moved or copied name where they lie: MLflow keeps whole paths."""
+    for experiment in folder.glob("*/meta.yaml"):
+        if _placed(experiment, "artifact_location", experiment.parent.as_uri()):
+            for run in experiment.parent.glob("*/meta.yaml"):
+                _placed(run, "artifact_uri", f"{run.parent.as_uri()}/artifacts")
+
+
+def _placed(file: Path, key: str, place: str) -> bool:
+    """Write a place into a file of MLflow's; return whether it named another."""
+    before = file.read_text(encoding="utf-8")
+    text = re.sub(rf"^{key}: .*$", lambda _: f"{key}: {place}", before, flags=re.MULTILINE)
+    if text != before:
+        write_text(file, text)
+    return text != before
 
 
 def _found(client: Any, experiment: str, run: str) -> Any:

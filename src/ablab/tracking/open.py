@@ -100,11 +100,12 @@ def _opened(logger: Logger, folder: Path, say: Say, make_card: Callable[[], RunC
 class Guarded:
     """A tracker whose first error is said in a line and ends the tracking. UserErrors are the run's own, and pass.
 
-    It has whatever the tracker has that it guards.
+    It has whatever the tracker has that it guards. `has_ended`: an error has ended the tracking.
     """
 
     def __init__(self, tracker: Tracker, title: str, say: Say) -> None:
         self._tracker, self._title, self._say = tracker, title, say
+        self.has_ended = False
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._tracker, name)
@@ -116,7 +117,7 @@ class Guarded:
         except UserError:
             raise
         except Exception as error:
-            self._tracker = Tracker()
+            self._tracker, self.has_ended = Tracker(), True
             self._say(f"{self._title} misses the rest ({_words(error)})")
 
 

@@ -275,8 +275,9 @@ def sent(folder: Path) -> int:
 
 def is_sent(folder: Path) -> bool | None:
     """Return whether the server is known to have all events of a run or study; None where nothing was logged."""
-    events = folder / FOLDER / EVENTS
-    return events.stat().st_size <= sent(folder) if events.exists() else None
+    known = sent(folder)
+    # A last line that a kill has cut off is no event that could be sent.
+    return next(placed_events(folder, known), None) is None if (folder / FOLDER / EVENTS).exists() else None
 
 
 def _outcome(folder: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ablab.errors import UserError, reason
 from ablab.files import read_json
 from ablab.judge.document import Document
 from ablab.judge.selection_of_study import of_study
+from ablab.report.names import named
 from ablab.study.study import Cell, Study
 from ablab.text import program
 from ablab.tracking.card import id_of, key_of
@@ -119,7 +120,7 @@ def last_report(study: Study) -> Document:
     if not path.exists():
         raise UserError(f"{path}: there is no report whose verdicts a dashboard could show; type first: {line}")
     try:
-        return Document.model_validate(read_json(path))
+        return named(Document.model_validate(read_json(path)))
     except ValidationError as error:
         raise UserError(f"{path}: cannot be read as a report ({reason(error)}); type first: {line}") from None
 

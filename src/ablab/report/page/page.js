@@ -20,11 +20,14 @@ for (const button of document.querySelectorAll(".show-all")) {
   });
 }
 
-// A link into something that is folded opens it.
-addEventListener("hashchange", () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+// A link into something that is folded opens it, also the second time and where it led to the page.
+const unfold = (hash) => {
+  const target = document.getElementById(decodeURIComponent(hash.slice(1)));
   if (target?.matches("details")) target.open = true;
-});
+};
+addEventListener("hashchange", () => unfold(location.hash));
+document.addEventListener("click", (event) => unfold(event.target.closest("a")?.hash ?? ""));
+unfold(location.hash);
 
 const SECONDS = { s: 1, min: 60, h: 3600 };
 const figure = (text) => {
