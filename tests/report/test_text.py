@@ -40,7 +40,20 @@ def test_no_cell_is_a_formula(cell, written, reported):
     assert rows == [["name", "value", "report says", "register"], [written, "-1", written, "stamp"]]
 
 
-WORDS = {"claim", "verdict", "notes", "unit", "p is of", "test", "published", "arm", "baseline", "effect", "kind"}
+WORDS = {
+    "claim",
+    "verdict",
+    "notes",
+    "unit",
+    "p is of",
+    "test",
+    "published",
+    "source",
+    "arm",
+    "baseline",
+    "effect",
+    "kind",
+}
 WORDS |= {"metric", "method", "differs because", "report says", "register"}
 """Columns that hold words."""
 

@@ -144,13 +144,13 @@ def _part(
     names = [table.columns[place] for place in places]
     columns = [PageColumn(name, place < table.left or name in WORDS) for name, place in zip(names, places, strict=True)]
     numbers = dict(zip(notes, count(1)))
-    baselines = [dict(cells).get("is baseline") == 1 for cells in table.data]
+    baselines = {number for number, cells in enumerate(table.data) if dict(cells).get("is baseline") == 1}
     rows = [
         PageRow(
             [row[place] for place in places],
             [numbers[note]] if (note := _note(table, row)) in numbers else [],
-            is_baseline,
+            number in baselines,
         )
-        for row, is_baseline in zip(table.rows, baselines, strict=True)
+        for number, row in enumerate(table.rows)
     ]
     return PageTable(key, columns, rows, notes, rest)
