@@ -12,11 +12,15 @@ KEPT = re.compile(r"```.*?```|`[^`\n]*`|^#.*?$|^\|.*?$|!?\[[^\]]*\]\([^)]*\)|<[^
 """What holds no link: code, headings, tables, links, tags."""
 
 
+EVERYDAY = frozenset({"stack", "condition", "look", "family", "worth", "curve", "run", "register"})
+"""Words that most sentences use in their usual sense: a link would give them another one."""
+
+
 @cache
 def words() -> dict[str, str]:
-    """Return the anchor of each word."""
+    """Return the anchor of each word that is linked."""
     text = (Path(__file__).parents[1] / PAGE).read_text(encoding="utf-8")
-    return {word: anchor for anchor, word in WORD.findall(text)}
+    return {word: anchor for anchor, word in WORD.findall(text) if word not in EVERYDAY}
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
