@@ -51,7 +51,10 @@ class Launch(Protocol):
 
 def policy_of(words: Sequence[str]) -> Policy:
     """Read the policy from the words of a sweep."""
-    config = compose([word for word in words if word.partition("=")[0].lstrip("+~") in OF_A_SWEEP]).config
+    own = [word for word in words if word.partition("=")[0].lstrip("+~") in OF_A_SWEEP]
+    if not own:
+        return Policy()
+    config = compose(own).config
     return Policy(config.rerun, config.retry_failed, config.fail_fast)
 
 
