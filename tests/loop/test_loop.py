@@ -202,6 +202,15 @@ def test_a_floor_without_noise_judges_nothing(folder, capsys):
     assert [proposal.outcome for proposal in book().proposals] == ["open"]
 
 
+@pytest.mark.parametrize(
+    ("script", "said"), [("import sys; sys.exit('boom')", "failed"), (TRAIN.replace("lr > 9", "lr > 0"), "diverged")]
+)
+def test_a_floor_that_cannot_be_had_is_no_refusal(folder, capsys, script, said):
+    Path("train.py").write_text(script)
+    assert propose("lr=0.2") == 1
+    assert f"a run of the floor {said}" in capsys.readouterr().err
+
+
 def test_failures_and_divergence_are_outcomes(folder, capsys):
     assert propose("width=100") == RUN_FAILED
     assert propose("lr=10") == DIVERGED

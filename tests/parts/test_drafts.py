@@ -34,18 +34,33 @@ OPTION = "_target_: parts.DyT\nalpha: 0.5\n"
         ({"norm/dyt": "# mine\n# @package _global_\nnorm: {alpha: 1}\n"}, "allowed: .* as the first line"),
         ({"norm/dyt": "_target_: [\n"}, "conf/norm/dyt.yaml: not readable as YAML"),
         ({"norm/dyt": "_target_: parts.Untyped\n"}, "alpha has no type; allowed: a type such as float"),
-        ({"norm/dyt": "_target_: parts.Bare\n"}, "norm.alpha: missing; the YAML file must set it"),
+        ({"norm/dyt": "_target_: parts.Bare\n"}, "norm.alpha: missing; the YAML file must set it$"),
+        (
+            {"norm/dyt": "_target_: parts.Misspelt\n"},
+            r"norm.dmodel: missing; .* must set it; did you mean d_model, which norm parts are given\?",
+        ),
     ],
 )
 def test_a_bad_option_is_refused_in_one_line(study, options, why):
     study(
         DYT + "class Untyped:\n    def __init__(self, d_model, alpha): pass\n"
-        "class Bare:\n    def __init__(self, d_model, alpha: float): pass\n",
+        "class Bare:\n    def __init__(self, d_model, alpha: float): pass\n"
+        "class Misspelt:\n    def __init__(self, dmodel: int): pass\n",
         options,
     )
     with pytest.raises(UserError, match=why) as error:
         compose(["norm=dyt"])
     assert "\n" not in str(error.value)
+
+
+def test_what_editors_and_systems_leave_beside_options_is_none(study):
+    study(DYT, {"norm/dyt": OPTION})
+    for name in (".#dyt", "._dyt"):
+        Path("conf/norm", f"{name}.yaml").write_bytes(b"\x00\x05\x16\x07\xff")
+    Path("conf/norm/.#gone.yaml").symlink_to("me@here.12:3")
+    compose(["norm=dyt"])
+    with pytest.raises(UserError, match=r"norm=zzz: unknown option; allowed: (?!.*[#_]dyt)"):
+        compose(["norm=zzz"])
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,16 @@ def test_lists_are_the_same_before_it_is_there_and_with_it(store):
     assert fast(store) == expected
 
 
+def test_what_a_mac_leaves_beside_files_is_none_of_the_store(store):
+    expected = fast(store)
+    for folder in (path for path in (store / "runs").iterdir() if path.is_dir()):
+        for place in ("evaluations", "curves", "artefacts"):
+            (folder / place).mkdir(exist_ok=True)
+            (folder / place / "._one.json").write_bytes(b"\x00\x05\x16\x07")
+    assert fast(store) == expected
+    assert all(run.evaluations is not None for run in open_store(store).runs())
+
+
 def test_it_saves_reading(store, monkeypatch):
     expected = fast(store)
 

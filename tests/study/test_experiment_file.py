@@ -1,15 +1,30 @@
 """Experiment files are read as people mean them."""
 
+from pathlib import Path
+
 import pytest
 
 from ablab.errors import UserError
-from ablab.study.experiment import read
+from ablab.study.experiment import find, is_there, names, read
 
 
 def written(tmp_path, text):
     path = tmp_path / "x.yaml"
     path.write_text(f"question: why\nseeds: [1]\n{text}")
     return path
+
+
+def test_a_file_is_found_by_its_name_whichever_way_yaml_is_spelt(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("experiments").mkdir()
+    path = Path("experiments/mine.yml")
+    path.write_text("question: why\n")
+    Path("experiments/._mine.yaml").write_bytes(b"\x00\xff")
+    assert find("mine") == path
+    assert is_there("mine")
+    assert [name for name in names() if "mine" in name] == ["mine"]
+    with pytest.raises(UserError, match="allowed: mine, and "):
+        find("other")
 
 
 @pytest.mark.parametrize("word", ["off", "on", "yes", "no", "true", "0.1", "1e-3", "null", "2026-01-01"])

@@ -41,6 +41,12 @@ def test_for_programs(capsys, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("word", ["cancel=true", "close=hopeless"])
+def test_what_only_says_what_it_did_has_no_json(word, capsys, tmp_path):
+    assert main(["study", *WORDS, f"outputs={tmp_path}", word, "format=json"]) == 2
+    assert "format=json: allowed without cancel= and close=" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("word", ["format=xml", "check=perhaps", "norm=pre,pst"])
 def test_what_it_cannot_show_is_said_in_one_line(word, capsys):
     assert main(["study", word]) == 2
