@@ -58,11 +58,11 @@ def values_of(overrides: Sequence[Override]) -> Values:
     if quick is not None:
         return Values(*quick, dict(base.choices), unread)
     config = _apply(base, read)
-    written, values = flatten(_plain(config)), _resolved(config, overrides)
-    usual, resolved = flatten(base.plain), flatten(values)
+    values = _resolved(config, overrides)
+    usual, typed, resolved = flatten(base.plain), flatten(_plain(config)), flatten(values)
     # A field may have become a mapping, by an interpolation; validation refuses it.
-    changes = {key: resolved.get(key) for key, value in written.items() if usual.get(key) != value}
-    has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in written.values())
+    changes = {key: resolved.get(key) for key, value in typed.items() if usual.get(key) != value}
+    has_seed = any(re.search(r"\$\{[^}]*seed", str(value)) for value in typed.values())
     return Values(values, changes, has_seed, dict(base.choices), unread)
 
 
