@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from ablab.judge.estimates import conditions
+from ablab.judge.estimates import Estimates, conditions
 from ablab.statistics import student
 from ablab.statistics.conditions import WILD, medians, near_failures
 from ablab.statistics.looks import Looks
@@ -186,9 +186,11 @@ def followed(arms: Floats) -> npt.NDArray[np.bool_]:
 
 def marks(arms: Floats) -> set[str]:
     """Return what the report says beside the first claim of one study, [arms, seeds], and what near any claim."""
-    found = moderated(arms[1], arms[0], list(arms[2:]))
     others = list(arms[2:])
-    said = {one.kind for one in conditions({"arm": arms[1], "usual": arms[0]}, others, others, found, 0.95)}
+    found = Estimates(
+        arms[1] - arms[0], arms[1::-1], others, others, [None] * len(arms), moderated(arms[1], arms[0], others), None
+    )
+    said = {one.kind for one in conditions(found, ("arm", "usual"), 0.95)}
     near = near_failures({str(number): arm for number, arm in enumerate(arms)}, higher_is_better=True)
     return said | ({"nearly failed"} if near else set())
 

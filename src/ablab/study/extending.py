@@ -114,7 +114,9 @@ def recorded(kind: type[Recorded], path: Path, what: str) -> list[Recorded]:
     if not path.exists():
         return []
     try:
-        return [kind.model_validate(entry) for entry in read_json(path)]
+        if not isinstance(found := read_json(path), list):
+            raise ValueError("no list")
+        return [kind.model_validate(entry) for entry in found]
     except (ValueError, TypeError):
         raise UserError(f"{path}: cannot be read as {what}") from None
 
