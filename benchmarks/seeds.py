@@ -116,7 +116,8 @@ def _in_the_middle(noises: Sequence[Noise]) -> str:
         alike = [one for one in noises if one.sets == sets]
         needed, several = _count(alike[len(alike) // 2].needed), f"{sets} test sets" if sets > 1 else "one test set"
         first = f"{needed} of each arm in the middle of our {len(alike)} studies of Multi30k that score {several}"
-        told.append(f"{needed} in that of the {len(alike)} that score {several}" if told else first)
+        others = f"that of the {len(alike)} that score" if len(alike) > 1 else "the one that scores"
+        told.append(f"{needed} in {others} {several}" if told else first)
     return ", and ".join(told)
 
 
@@ -377,7 +378,7 @@ def _twice(reports: Mapping[str, Document]) -> list[str]:
     return [
         "## One seed, trained twice",
         "",
-        f"{len(apart)} runs were trained twice, with one recipe and seed, on two machines and by two versions of the "
+        f"{len(apart)} runs were trained twice, for two studies, with one recipe and seed and by two versions of the "
         "code, both of SCHEMA 2, under which equal recipes give equal numbers apart from rounding. Their test BLEU "
         f"differs by {min(apart):.2f} to {max(apart):.2f}. "
         f"That is a standard deviation of {sd:.2f}, beside those of seeds in the table above. A seed fixes a run on "
