@@ -148,7 +148,8 @@ def first_error(
         near = hint(key, sorted(known)) if len(detail["loc"]) == 1 else ""
         return f"{key}={_short(detail['input'])}: no such key for this option{near}"
     if detail["type"] == "too_short":
-        message = f"at least {detail['ctx']['min_length']} of them"
+        least = detail["ctx"]["min_length"]
+        message = f"at least {least} item{'s' * (least != 1)}"
     message = PLAINLY.get(detail["type"], message)
     allowed = message if message.startswith("allowed") else f"allowed: {message}"
     given = "null" if detail["input"] is None else _short(detail["input"])

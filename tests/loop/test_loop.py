@@ -171,7 +171,7 @@ def test_each_change_that_changes_nothing_is_answered_with_its_own_words(folder,
 
 def test_the_reason_is_registered_before_any_run(folder):
     Path("train.py").write_text("import sys; sys.exit('it never trains')")
-    assert main(["try", "lr=0.2", "because=a reason"]) == 2
+    assert main(["try", "lr=0.2", "because=a reason"]) == 1
     (proposal,) = book().proposals
     assert (proposal.because, proposal.seeds, proposal.outcome) == ("a reason", [], "open")
     register = Path("outputs/register.jsonl").read_text().splitlines()

@@ -96,7 +96,7 @@ def test_another_input_value_or_command_is_another_run_and_another_score_is_none
         (("question:", "common:\nquestion:"), "common=null: allowed: a list, such as [a, b]"),
         (("question:", "common: {epochs: 3}\nquestion:"), "common={epochs:3}: allowed: a list"),
         (("question:", "common: epochs=3\nquestion:"), "common=epochs=3: allowed: a list"),
-        (("seeds: [1, 2, 3]", "seeds: []"), "seeds=[]: allowed: at least 1 of them"),
+        (("seeds: [1, 2, 3]", "seeds: []"), "seeds=[]: allowed: at least 1 item"),
         (("less, margin", "less, metric: lss, margin"), "allowed: failures, seconds, val_loss, worth"),
         (("{arm: schedule=cosine, expect: less, margin: 0.01}", "cosine"), "allowed: names with values, such as"),
     ],

@@ -275,9 +275,11 @@ def sent(folder: Path) -> int:
 
 def is_sent(folder: Path) -> bool | None:
     """Return whether the server is known to have all events of a run or study; None where nothing was logged."""
-    known = sent(folder)
-    # A last line that a kill has cut off is no event that could be sent.
-    return next(placed_events(folder, known), None) is None if (folder / FOLDER / EVENTS).exists() else None
+    events, known = folder / FOLDER / EVENTS, sent(folder)
+    if not events.exists():
+        return None
+    # A last line that a kill has cut off is no event that could be sent; a file without any is damaged.
+    return events.stat().st_size <= known or (known > 0 and next(placed_events(folder, known), None) is None)
 
 
 def _outcome(folder: Path) -> dict[str, Any]:
