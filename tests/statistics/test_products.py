@@ -1,4 +1,4 @@
-"""Sums over resampled sentences: products of weights and statistics, exact for whole numbers."""
+"""Products that leave out what follows from other columns are those of all columns, bit for bit."""
 
 from threading import Barrier
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from ablab.statistics.resampling import BLOCK, exact, products
+from ablab.statistics.products import BLOCK, Plan, exact, products
 
 
 def bleu_statistics(rng, seeds, sentences, shortest):
@@ -45,9 +45,21 @@ def test_products_of_counts_are_exact(seeds, shortest):
 def test_products_of_any_whole_numbers_and_signs_are_exact():
     rng = np.random.default_rng(1)
     columns = rng.integers(-9, 10, size=(300, 12)).astype(np.float32)
+    columns[:, 3] = columns[:, 2] + 5
+    columns[:, 4] = columns[:, 3]
+    columns[:, 5] = columns[:, 4] - 2
+    columns[7, 5] += 100
+    columns[:, 8] = 0
     signs = (rng.integers(2, size=(70, 300)) * 2 - 1).astype(np.int8)
     found = sums_of(signs, columns[None])
     assert (found == whole(signs.astype(np.int64), columns[None].astype(np.int64))).all()
+    assert len(Plan.of(columns).at) == 9  # without those at 3, 4 and 5
+
+
+def test_half_of_the_columns_of_bleu_follow_from_others():
+    statistics = bleu_statistics(np.random.default_rng(1), 3, 1000, shortest=4)
+    columns = statistics.transpose(1, 2, 0).reshape(1000, 30)
+    assert len(Plan.of(columns, 3).at) == 5 * 3 + 1
 
 
 def test_products_of_other_numbers_are_those_of_numpy():

@@ -5,7 +5,8 @@ import pytest
 
 from ablab.statistics.interval import NotTestable
 from ablab.statistics.paired import of_differences
-from ablab.statistics.resampling import BLOCK, Resamples, Swaps, crossed, crossed_bootstrap, exact
+from ablab.statistics.products import BLOCK, exact
+from ablab.statistics.resampling import Resamples, Swaps, crossed, crossed_bootstrap
 from ablab.transformer.data.scoring import corpus_bleu
 from benchmarks.calibration.noise import Noise
 from benchmarks.calibration.noise import simulated as simulate

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import AfterValidator, Field
 
 from ablab.errors import UserError
@@ -14,7 +15,7 @@ from ablab.judge.metrics import Items, Measure
 from ablab.judge.results_table import Results
 from ablab.judge.runs import ArmRun
 from ablab.statistics.paired import vary
-from ablab.statistics.resampling import Columns
+from ablab.statistics.products import AnyFloat
 from ablab.statistics.student import Floats
 from ablab.study.experiment import Declared
 from ablab.tasks.registry import known_scores
@@ -136,7 +137,7 @@ def _noise(scores: Sequence[float]) -> float:
     return float(np.std(scores, ddof=1)) if len(scores) > 1 and vary(np.array(scores)) else 0.0
 
 
-def _mean_of_sums(sums: Columns) -> Floats:
+def _mean_of_sums(sums: npt.NDArray[AnyFloat]) -> Floats:
     """Return the mean over items from the sums of their values and of their numbers, [..., 2]."""
     mean: Floats = np.asarray(sums[..., 0] / sums[..., 1], dtype=np.float64)
     return mean

@@ -5,27 +5,18 @@ could the runs at hand differ so much by chance of these sentences?
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from ablab.statistics import student
 from ablab.statistics.interval import Interval, NotTestable, check_level
 from ablab.statistics.paired import ROUNDING
+from ablab.statistics.products import BLOCK, AnyFloat, exact, products
 from ablab.statistics.student import Floats
 
-BLOCK = 500
-"""Resamples computed at a time: more would only fill the caches."""
-
-Columns = npt.NDArray[np.floating[Any]]
-Found = TypeVar("Found")
-
-Metric = Callable[[Columns], Floats]
+Metric = Callable[[npt.NDArray[AnyFloat]], Floats]
 """Sums of sufficient statistics, [..., k], to scores, [...]."""
 
 
@@ -84,46 +75,6 @@ def _weights(count: int, resamples: int, rng: np.random.Generator) -> npt.NDArra
     """Draw how often each sentence occurs in each resample; more than 255 times does not happen."""
     drawn = rng.integers(count, size=(resamples, count)) + count * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count).astype(np.uint8)
-
-
-def exact(statistics: npt.NDArray[Any]) -> Columns:
-    """[..., sentences, k] in float32 where no sum over sentences can round in it, as with counts; else in float64.
-
-    Products of matrices are twice as fast then. float32 has every whole number up to 2^24.
-    """
-    largest = float(np.abs(statistics).max(initial=0.0)) * statistics.shape[-2]
-    whole = largest < 2**24 and bool((statistics == np.rint(statistics)).all())
-    return statistics.astype(np.float32 if whole else np.float64, copy=False)
-
-
-def products(
-    rows: npt.NDArray[np.integer[Any]], statistics: Columns, then: Callable[[Columns], Found]
-) -> Iterator[Found]:
-    """Yield what `then` makes of each block [b, seeds, k] of weighted sums over sentences, in the order of the rows.
-
-    rows: weights, [resamples, sentences]; statistics: [seeds, sentences, k]. The sums are in the precision of the
-    statistics, and in memory each statistic lies by itself, so that a score which combines statistics reads them in
-    order.
-    """
-    seeds, count, width = statistics.shape
-    columns = statistics.transpose(1, 2, 0).reshape(count, width * seeds)
-
-    def of_block(at: int) -> Found:
-        sums = columns.T @ rows[at : at + BLOCK].astype(columns.dtype).T
-        return then(sums.reshape(width, seeds, -1).transpose(2, 1, 0))
-
-    # As many threads as one product would have, each with a product of its own: threads that share one wait for each
-    # other at its end. Where another process has one of their cores, as training does beside a report, that takes forty
-    # times as long; a product of one thread takes three times.
-    blas = _blas()
-    threads = max((library.num_threads for library in blas.lib_controllers), default=1)
-    with blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(of_block, range(0, len(rows), BLOCK))
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
 
 
 MINIMUM_SEEDS = 3
@@ -264,7 +215,7 @@ class Swaps:
         least = abs(observed) - ROUNDING * float(np.abs(scores).max())
         half = np.asfortranarray(statistics.sum(axis=(0, 2)) / 2)  # laid out as the products are
 
-        def extreme(block: Columns) -> int:
+        def extreme(block: npt.NDArray[AnyFloat]) -> int:
             """Count the trials as far apart: by signs of +-1, the sums of the two sides are (total +- gaps) / 2."""
             gaps = block / 2.0  # exact: sums of counts, halved
             apart = (metric(half + gaps) - metric(half - gaps)).mean(axis=-1)
