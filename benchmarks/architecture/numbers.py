@@ -17,8 +17,8 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 """Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 374,
-    "lines": 64_489,
+    "files over 12 lines": 375,
+    "lines": 64_575,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
