@@ -18,7 +18,7 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 375,
-    "lines": 64_575,
+    "lines": 64_582,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,

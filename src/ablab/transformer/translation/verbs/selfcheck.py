@@ -13,6 +13,7 @@ from typing import Any
 from ablab.config import compose_arm
 from ablab.errors import UserError, choices
 from ablab.files import sha256
+from ablab.store.metrics import read_metrics
 from ablab.store.records import Record
 from ablab.store.run_folder import SELECTED, RunFolder, all_runs
 from ablab.tasks.verbs import read_words
@@ -27,6 +28,9 @@ LINE = (
     "logger=none",
 )
 """Settings with every random component active and with gradient accumulation."""
+
+OF_TIME = ("seconds", "tokens_per_second")
+"""Columns of curves."""
 
 SOURCE = "import sys; from ablab.commands.cli import main; sys.exit(main(['train', *sys.argv[1:]]))"
 KINDS = ("resume",)
@@ -94,11 +98,13 @@ def _verdict(whole: RunFolder, killed: RunFolder, console: Console) -> int:
 
 
 def _compared(run: RunFolder) -> dict[str, Any]:
+    evaluations = sorted(run.evaluations(), key=lambda each: each.evaluation_id)  # which end in any order
     return {
         "weights": sha256(run.checkpoints / SELECTED),
         "record": _timeless(_record(run)),
-        "translations": [each.hypotheses for each in run.evaluations()],
-        "evaluations": [(each.scores, each.items) for each in run.evaluations()],
+        "curves": [{key: row[key] for key in row if key not in OF_TIME} for row in read_metrics(run.metrics)],
+        "translations": [each.hypotheses for each in evaluations],
+        "evaluations": [(each.scores, each.items) for each in evaluations],
     }
 
 
@@ -109,8 +115,9 @@ def _record(run: RunFolder) -> Record:
 
 
 def _timeless(record: Record) -> dict[str, Any]:
-    """Return the record without times and facts about the machine."""
-    content: dict[str, Any] = record.model_dump(exclude={"ended", "provenance", "runtime", "config", "stretches"})
+    """Return the record without times and facts about the machine, and without the digest of curves that have them."""
+    others = {"ended", "provenance", "runtime", "config", "stretches", "metrics"}
+    content: dict[str, Any] = record.model_dump(exclude=others)
     content["cost"] = {
         key: content["cost"][key] for key in ("steps", "epochs", "tokens", "parameters", "flops_per_token")
     }
