@@ -23,8 +23,9 @@ def test_a_file_is_found_by_its_name_whichever_way_yaml_is_spelt(tmp_path, monke
     assert find("mine") == path
     assert is_there("mine")
     assert [name for name in names() if "mine" in name] == ["mine"]
-    with pytest.raises(UserError, match="allowed: mine, and "):
-        find("other")
+    for name in ("other", "min*", "[m]ine", str(tmp_path / "mine2"), "**mine"):
+        with pytest.raises(UserError, match="allowed: mine, and "):
+            find(name)
 
 
 @pytest.mark.parametrize("word", ["off", "on", "yes", "no", "true", "0.1", "1e-3", "null", "2026-01-01"])

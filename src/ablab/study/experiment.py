@@ -307,7 +307,7 @@ def find(name: str) -> Path:
         if not Path(name).is_file():
             raise UserError(f"experiment={name}: there is no such file")
         return Path(name)
-    found = next((path for folder in _folders() for path in _named(folder, name) if path.is_file()), None)
+    found = next((path for path in _places(name) if path.is_file()), None)
     if found is None:
         raise UserError(f"experiment={name}: no file {FOLDER / name}.yaml; {_choices(name)}")
     return found
@@ -315,7 +315,7 @@ def find(name: str) -> Path:
 
 def _choices(name: str) -> str:
     """Return which experiments there are: the user's own, and those that are like this one."""
-    own = {file.stem for folder in _folders()[:-1] for file in _named(folder, "[!.]*")}
+    own = {file.stem for folder in _folders()[:-1] for file in _files(folder)}
     if not own:
         return choices(name, names())
     return f"allowed: {', '.join(sorted(own))}, and {len({*names()} - own)} that come with ablab{hint(name, names())}"
@@ -323,17 +323,21 @@ def _choices(name: str) -> str:
 
 def is_there(name: str) -> bool:
     """Return whether there is an experiment of this name or path."""
-    return Path(name).is_file() or any(path.is_file() for folder in _folders() for path in _named(folder, name))
+    return Path(name).is_file() or any(path.is_file() for path in _places(name))
 
 
 def names() -> list[str]:
     """Return the names of all experiments, in alphabetical order."""
-    return sorted({file.stem for folder in _folders() for file in _named(folder, "[!.]*")})
+    return sorted({file.stem for folder in _folders() for file in _files(folder)})
 
 
-def _named(folder: Path, name: str) -> list[Path]:
-    """Return the files of this name in a folder, of which there may be several where it is a pattern."""
-    return [path for ending in ENDINGS for path in sorted(folder.glob(f"{name}{ending}"))]
+def _places(name: str) -> Iterator[Path]:
+    """Yield where an experiment of this name may lie, the first choice first."""
+    yield from (folder / f"{name}{ending}" for folder in _folders() for ending in ENDINGS)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for ending in ENDINGS for path in folder.glob(f"[!.]*{ending}")]
 
 
 def _folders() -> list[Path]:
