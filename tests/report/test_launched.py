@@ -154,6 +154,20 @@ def test_arms_that_have_other_names_since_keep_their_claims(reported, tmp_path):
     assert [(claim["difference"], claim["corrected"]) for claim in data["claims"]] == before
 
 
+def test_other_names_of_arms_that_differ_by_their_decoding_alone_are_not_mixed_up(tmp_path):
+    """They have one recipe."""
+    path, content = tmp_path / "x.yaml", EXPERIMENT[: EXPERIMENT.index("factors:")]
+    content += (
+        "design: arms\nseeds: [1, 2, 3]\narms: {beam: [], greedy: [decoding=greedy], wide: [decoding.beam_size=8]}\n"
+    )
+    path.write_text(content)
+    words = (f"experiment={path}", f"outputs={tmp_path / 'outputs'}")
+    register(define(words))
+    path.write_text(content.replace("greedy:", "narrow:").replace("wide:", "wider:"))
+    said = "arms have other names than at the first launch: greedy is narrow, wide is wider"
+    assert said in of_study(define(words)).notes
+
+
 def test_a_factor_of_within_that_came_later_is_a_departure_unless_nothing_was_known(tmp_path):
     path = tmp_path / "x.yaml"
     content = EXPERIMENT.replace("[0, 0.1, 0.2, 0.5]", "[0, 0.1]\n  norm: [pre, scalenorm]")

@@ -141,11 +141,18 @@ def _of_points(folder: RunFolder) -> set[str]:
 
 
 def _other_names(study: Study, registered: Registered) -> dict[str, str]:
-    """Return the present names of arms of the same recipe, by the names of the registration that no arm has now."""
-    now, names = conditions(study), [arm.name for arm in study.arms]
+    """Return the present names of arms by the names of the registration that no arm has now.
+
+    They have the same recipe and are judged alike, and no other arm does: else nobody knows which one was meant.
+    """
+    now, ways, names = conditions(study), judged(study), [arm.name for arm in study.arms]
     free = [arm for arm in names if not registered.has(arm)]
     gone = {arm: one for arm, one in registered.conditions.items() if called(arm, names) not in names}
-    return {arm: new for arm, one in gone.items() for new in free if now.get(new) == one}
+    alike = {
+        arm: [new for new in free if now[new] == one and ways[new] == registered.judged.get(arm, ways[new])]
+        for arm, one in gone.items()
+    }
+    return {arm: found[0] for arm, found in alike.items() if len(found) == 1}
 
 
 def _told(names: Mapping[str, str]) -> str:
