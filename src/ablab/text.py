@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import isclose
 from pathlib import Path
 
+from rich.cells import cell_len, chop_cells
+
 Say = Callable[[str], None]
 """Tells a person a line. Code digests leave out a statement that only calls a parameter of this type."""
 
@@ -100,26 +102,18 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int | Collection[int]) -> It
 
     On a terminal that is too narrow, texts are folded within their columns.
     """
-    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     texts = range(min(left, len(widths))) if isinstance(left, int) else left
     _narrow(widths, texts)
     for row in rows:
         folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, folded))):
             cells = [lines[number] if number < len(lines) else "" for lines in folded]
-            spaces = [" " * (width - width_of(cell)) for cell, width in zip(cells, widths, strict=True)]
+            spaces = [" " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
             yield "  ".join(
                 cell + space if column in texts else space + cell
                 for column, (cell, space) in enumerate(zip(cells, spaces, strict=True))
             ).rstrip()
-
-
-def width_of(text: str) -> int:
-    """Return the columns that a text takes in a terminal: two for a wide letter, none for a mark on the one before."""
-    if text.isascii():
-        return len(text)
-    wide = (2 if unicodedata.east_asian_width(character) in ("W", "F") else 1 for character in text)
-    return sum(0 if unicodedata.combining(character) else size for character, size in zip(text, wide, strict=True))
 
 
 NARROWEST = 14
@@ -146,12 +140,11 @@ def _folded(cell: str, width: int) -> list[str]:
     """Return the lines of a cell, folded after spaces and commas, or anywhere in a word that is too long."""
     lines = [""]
     for piece in re.findall(r"[^\s,]*[\s,]+|[^\s,]+", cell):
-        if lines[-1] and width_of(lines[-1] + piece.rstrip()) > width:
+        word = piece.rstrip()
+        if lines[-1] and cell_len(lines[-1] + word) > width:
             lines.append("")
-        lines[-1] += piece
-        while width_of(text := lines[-1].rstrip()) > width:
-            fits = next((size for size in range(width, 1, -1) if width_of(text[:size]) <= width), 1)
-            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+        begun = chop_cells(lines[-1] + word, width)
+        lines[-1:] = [*begun[:-1], begun[-1] + piece[len(word) :]]
     return [line.rstrip() for line in lines]
 
 
