@@ -2,6 +2,7 @@
 
 import csv
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,8 @@ from ablab.report.names import named
 from ablab.report.sentences import methods, notes
 from ablab.report.tables import tables
 from ablab.tracking.console import Console
+from ablab.tracking.open import Guarded
+from ablab.tracking.tracker import Tracker
 
 NOTES = ["10 runs were given up on 2026-11-25: the machine is gone", "all 3 claims are exploratory: seen before"]
 
@@ -98,22 +101,15 @@ def test_the_report_in_wandb_says_it(document):
 def test_the_run_of_the_study_in_wandb_says_it(document, reported, monkeypatch):
     seen = {}
 
-    class Tracker:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def table(self, *_):
-            pass
-
-        chart = table
+    class Heard(Tracker):
         summary = staticmethod(seen.update)
 
-    monkeypatch.setattr("ablab.commands.report.open_study_tracker", lambda *_: Tracker())
-    track_report(document, reported.study, print)
+    tracker = Guarded(Heard(), "W&B", print)
+    monkeypatch.setattr("ablab.commands.report.open_study_tracker", lambda *_: nullcontext(tracker))
+    assert track_report(document, reported.study, print)
     assert seen["report/notes"] == "; ".join(NOTES)
+    Heard.summary = lambda *_: 1 / 0
+    assert not track_report(document, reported.study, print), "what it has missed is told again"
 
 
 def test_rows_in_python_and_their_frame_say_it(document, reported):
