@@ -11,8 +11,9 @@ from ablab.judge.metrics import Measure
 from ablab.search.settings import Settings
 from ablab.store.records import now
 from ablab.study.loop import Book, Confirmed, Declaration, LoopFile, Outcome, Proposal, check_changes, content_of
+from ablab.sweep.floors import AGAIN, Floors
 from ablab.sweep.hydra import RunLauncher, TypedLine, carry_out, check_hydra
-from ablab.sweep.loop_runs import AGAIN, Floors, LoopRuns, RunFailedError, StoppedError
+from ablab.sweep.loop_runs import LoopRuns, RunFailedError, StoppedError
 from ablab.text import how_many
 from ablab.tracking.console import Console
 
