@@ -378,7 +378,7 @@ def _twice(reports: Mapping[str, Document]) -> list[str]:
     return [
         "## One seed, trained twice",
         "",
-        f"{len(apart)} runs were trained twice, for two studies, with one recipe and seed and by two versions of the "
+        f"{len(apart)} runs were trained twice, with one recipe and seed and by two versions of the "
         "code, both of SCHEMA 2, under which equal recipes give equal numbers apart from rounding. Their test BLEU "
         f"differs by {min(apart):.2f} to {max(apart):.2f}. "
         f"That is a standard deviation of {sd:.2f}, beside those of seeds in the table above. A seed fixes a run on "

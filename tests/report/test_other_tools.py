@@ -217,7 +217,7 @@ def test_a_path_that_mlflow_would_take_for_options_is_refused(tmp_path, monkeypa
             database.execute(f"create table {table} (x)")
     database.close()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"MLflow takes what follows \? for options; allowed: cd to its folder"):
+    with pytest.raises(UserError, match=r"MLflow takes what follows \? for options; allowed: its name, in its folder"):
         tool_runs(str(path))
     assert [one.name for one in tmp_path.iterdir()] == ["a?b"]
 

@@ -111,7 +111,7 @@ def _mlflow_address(place: str) -> str:
         if not tables >= {"runs", "params", "metrics"}:
             raise UserError(f"table={place}: no database of MLflow: it lacks the tables runs, params and metrics")
         if "?" in (near := os.path.relpath(path)):
-            raise UserError(f"table={place}: MLflow takes what follows ? for options; allowed: cd to its folder, m.db")
+            raise UserError(f"table={place}: MLflow takes what follows ? for options; allowed: its name, in its folder")
         return f"sqlite:///{near}"
     return path.resolve().as_uri()
 

@@ -64,7 +64,7 @@ def test_text_without_other_splits_is_held_out_of(saved):
     [
         ({"field": "text"}, r"data\.field=text: no such field of .*story"),
         ({"valid": "dev"}, r"no split dev"),
-        ({"valid": "dev[:10%]"}, r"no split dev\[:10%\]; allowed: .*, or slices"),
+        ({"valid": "dev[:10%]"}, r"no split dev\[:10%\]; allowed: .*, and slices"),
         ({"name": None}, r"data\.name is needed"),
         ({"config": "en"}, r"data\.config=en: .* is a folder of save_to_disk, which has none; allowed: null"),
         ({"revision": "main"}, r"data\.revision=main: .* is a folder of save_to_disk"),

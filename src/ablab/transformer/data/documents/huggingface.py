@@ -102,6 +102,7 @@ def _loaded(name: str, config: str | None, revision: str | None, split: str) -> 
     try:
         parts = datasets.ReadInstruction.from_spec(split).to_absolute({part: len(splits[part]) for part in splits})
     except (ValueError, AssertionError):
-        raise UserError(f"data.name={name}: no split {split}; {choices(split, list(splits))}, or slices") from None
+        known = choices(split, list(splits), also=", and slices")
+        raise UserError(f"data.name={name}: no split {split}; {known}") from None
     rows = [splits[part.splitname].select(range(part.from_, part.to)) for part in parts]
     return datasets.concatenate_datasets(rows)
