@@ -17,8 +17,8 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 """Names of scores; sacreBLEU is the name of a library."""
 
 LIMITS: Mapping[str, int] = {
-    "files over 12 lines": 375,
-    "lines": 64_582,
+    "files over 12 lines": 376,
+    "lines": 64_595,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
