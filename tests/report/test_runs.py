@@ -2,7 +2,7 @@
 
 import pytest
 
-from ablab.judge.runs import ArmRuns, with_arrays
+from ablab.judge.runs import SMALL, ArmRuns, with_arrays
 from ablab.store.records import Evaluation
 
 EDGE = 2**31 - 1
@@ -25,10 +25,13 @@ def evaluation(rows):
 @pytest.mark.parametrize(
     ("rows", "kind"),
     [
+        ([[3, 0], [-SMALL, SMALL]], "int16"),
+        ([[3, 0], [SMALL + 1, 7]], "int32"),
         ([[3, 0], [-EDGE, EDGE]], "int32"),
         ([[3, 0], [EDGE + 1, 7]], "int64"),
         ([[0.5, 3], [1, 7]], "float64"),
-        ([[], []], "float64"),
+        ([[], []], "int16"),
+        ([], "int16"),
     ],
 )
 def test_items_keep_their_values_in_an_array(rows, kind):

@@ -89,13 +89,16 @@ def shared_scores(arms: Sequence[ArmRuns], measure: Measure) -> list[list[float]
 
 def sharing(runs: Sequence[Collection[Hashable]]) -> list[list[int]]:
     """Return the places of arms in groups that share runs, or whatever else tells them: runs of each arm."""
-    groups: list[tuple[set[Hashable], list[int]]] = []
+    first: dict[Hashable, int] = {}
+    groups = [[place] for place in range(len(runs))]
     for place, own in enumerate(runs):
-        joined = [group for group in groups if not group[0].isdisjoint(own)]
-        groups = [group for group in groups if group not in joined]
-        places = sorted([place, *(one for _, places in joined for one in places)])
-        groups.append((set(own).union(*(known for known, _ in joined)), places))
-    return sorted(places for _, places in groups)
+        for one in own:
+            group = groups[first.setdefault(one, place)]
+            if group is not groups[place]:
+                group += groups[place]
+                for other in groups[place]:
+                    groups[other] = group
+    return sorted(sorted(group) for place, group in enumerate(groups) if group[0] == place)
 
 
 def independent(

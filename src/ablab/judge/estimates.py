@@ -95,11 +95,16 @@ def by_both(
 
 def _beside(arms: Sequence[ArmRuns], lending: Sequence[ArmRuns], measure: Measure) -> Iterator[list[float]]:
     """Yield the scores of arms that have all seeds that the compared arms share, under these seeds."""
-    seeds = sorted(set.intersection(*({run.seed for run in arm.finished} for arm in arms)))
-    for arm in lending:
-        values = dict(zip((run.seed for run in arm.finished), _values(arm, measure), strict=True))
-        if values.keys() >= set(seeds):
-            yield [values[seed] for seed in seeds]
+    seeds = set.intersection(*({run.seed for run in arm.finished} for arm in arms))
+    for values in (_by_seed(arm, measure) for arm in lending):
+        if values.keys() >= seeds:
+            yield [values[seed] for seed in sorted(seeds)]
+
+
+def _by_seed(arm: ArmRuns, measure: Measure) -> dict[int, float]:
+    """Return the scores of an arm all of whose finished runs have one."""
+    seeds = (run.seed for run in arm.finished)
+    return arm.once(("by seed", measure), lambda: dict(zip(seeds, _values(arm, measure), strict=True)))
 
 
 def borrows(claim: Settled, measure: Measure) -> bool:
@@ -128,7 +133,7 @@ def lenders(selection: SelectedArms, arms: Sequence[ArmRuns], measure: Measure) 
     known = {tuple(_values(arm, measure)) for arm in arms}
     found = []
     for other in selection.rows:
-        if other.diverged or len(other.finished) < 2 or other.folders & own:
+        if other.diverged or len(other.finished) < 2 or not own.isdisjoint(other.folders):
             continue
         alike = (arm for arm in arms if level_of(selection, arm) == level_of(selection, other))
         if not any(are_comparable(other, arm, measure) for arm in alike):

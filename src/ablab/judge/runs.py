@@ -1,8 +1,10 @@
 """Runs as a report sees them, and arms: all runs of one condition."""
 
+from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,14 +39,22 @@ def evaluation_of(folder: RunFolder, evaluation_id: str) -> Evaluation | None:
 
 def with_arrays(evaluation: Evaluation) -> Evaluation:
     """Return an evaluation with its items as arrays, in a third of the memory: a report holds those of every run."""
-    items = {key: _short(np.array(rows)) for key, rows in evaluation.items.items()}
-    return evaluation.model_copy(update={"items": items})
+    return evaluation.model_copy(update={"items": {key: _short(rows) for key, rows in evaluation.items.items()}})
 
 
-def _short(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return whole numbers in 32 bits where these hold them."""
-    is_short = rows.dtype.kind == "i" and np.abs(rows).max(initial=0) <= np.iinfo(np.int32).max
-    return rows.astype(np.int32) if is_short else rows
+def _short(rows: Sequence[Sequence[float]]) -> npt.NDArray[Any]:
+    """Return whole numbers in 16 or 32 bits where these hold them."""
+    try:
+        found = np.array(array("i", list(chain.from_iterable(rows))))  # in two thirds of the time
+    except (TypeError, OverflowError):  # no whole numbers, or large ones
+        return np.array(rows)
+    if np.abs(found).max(initial=0) <= SMALL:
+        found = found.astype(np.int16)
+    return found.reshape(len(rows), -1) if rows else found
+
+
+SMALL = 4000
+"""Counts of which differences, and sums of a few, still have room in 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +193,7 @@ class ArmRuns:
         """The runs that were evaluated."""
         return [run for run in self.runs if run.has_finished]
 
-    @property
+    @cached_property
     def diverged(self) -> list[ArmRun]:
         """The runs that diverged: results too, but never averaged."""
         return [run for run in self.runs if run.state == "diverged"]

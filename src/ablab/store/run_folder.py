@@ -183,12 +183,12 @@ class RunFolder:
 
     def record(self) -> Record | None:
         """Return the record, or None while training has not ended."""
-        path = self.path / "record.json"
-        if not path.exists():
+        try:
+            record, store = _read(self.path / "record.json", Record), self.path.parent.parent
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        record, store = _read(path, Record), self.path.parent.parent
-        provenance = with_definitions(record.provenance, store)
-        return completed(record.model_copy(update={"provenance": provenance}), store)
+        record.provenance.update(with_definitions(record.provenance, store))
+        return completed(record, store)
 
     def write_record(self, record: Record) -> None:
         """Write record.json atomically, after the definitions that it names; from then on the run counts as trained."""

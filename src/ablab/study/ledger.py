@@ -96,8 +96,8 @@ def entry_of(cell: Cell) -> LedgerEntry:
 def entry_with(cell: Cell, record: Record | None) -> LedgerEntry:
     """Return the entry of a run with this record."""
     planned, folder = cell.planned, cell.planned.folder
-    pulse, failure = read_pulse(folder.pulse), read_failure(folder.failure)
     complete = record is not None and not planned.lacks_evaluation(record) and not planned.lacks_curve(record)
+    pulse, failure = None if complete else read_pulse(folder.pulse), read_failure(folder.failure)
     state = state_of(folder, record, lambda: pulse, lambda: failure, is_complete=complete)
     return LedgerEntry(cell, state, record, pulse, failure)
 
@@ -231,7 +231,8 @@ def departed(study: Study) -> str:
     """Return what differs, in words, from the recipes of the first launch; "" where none did, or no run was seen."""
     path = study.folder / "registered.json"
     known: list[dict[str, Any]] = read_json(path) if path.exists() else []
-    return "" if not known or _none_seen(study, known) else _departed(study, known)
+    what = _departed(study, known) if known else ""
+    return what if what and not _none_seen(study, known) else ""
 
 
 def _departed(study: Study, known: Sequence[Mapping[str, Any]]) -> str:

@@ -70,7 +70,7 @@ class Numbers(Corpus):
 
     def is_plain(self) -> bool:
         """Return what the first sentences say, which have nearly all the words there are."""
-        return is_plain(chain.from_iterable(_generated(self.src, self.tgt, self.corpus_seed, LOOKED_AT)))
+        return _is_plain(self.src, self.tgt, self.corpus_seed)
 
     def pairs_in(self, split: str) -> int:
         """Return the number of pairs generated for the split."""
@@ -98,6 +98,12 @@ class Numbers(Corpus):
 def _speller_version() -> str:
     """Return num2words' version; cached, as a plan of a thousand runs would look it up three thousand times."""
     return metadata.version("num2words")
+
+
+@cache
+def _is_plain(src: str, tgt: str, seed: int) -> bool:
+    """Look at the first sentences; cached, as every arm of a plan asks."""
+    return is_plain(chain.from_iterable(_generated(src, tgt, seed, LOOKED_AT)))
 
 
 @lru_cache(maxsize=4)
