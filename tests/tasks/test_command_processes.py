@@ -147,6 +147,44 @@ def test_progress_is_a_curve_and_items_are_kept(folder):
     assert run.evaluation.items == {"loss": [[1, 1], [2.5, 1], [2.5, 1]]}
 
 
+def test_lines_of_one_step_are_one_point_of_the_curve(folder):
+    script = (
+        "place = open(os.path.join(os.path.dirname(out), 'progress.jsonl'), 'a')\n"
+        "first = os.environ['ABLAB_ATTEMPT'] == '1'\n"
+        "for step in (10, 20) if first else (20, 30):\n"
+        "    print(json.dumps({'step': step, 'train': 4}), file=place, flush=True)\n"
+        "    if first and step == 20: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    print(json.dumps({'step': step, 'loss': 3}), file=place, flush=True)\n"
+        "place.close()\n"
+    ) + result('{"scores": {"loss": 2}, "curve": [{"step": 50, "loss": 3}, {"step": 40, "loss": 4}]}')
+    words = ["train", *words_of(script)]
+    main(words)
+    assert main(words) == 0
+    both = {"train": 4, "loss": 3}
+    assert only_run().record.validations == [
+        *({"step": step, **both} for step in (10, 20, 30)),
+        *({"step": 40, "loss": 4}, {"step": 50, "loss": 3}, {"step": 51, "loss": 2}),
+    ]
+
+
+def test_items_of_a_score_that_is_declared_later_are_kept(folder):
+    words = words_of(result('{"scores": {"loss": 2, "acc": 1}, "items": {"acc": [1, 1]}}'))
+    assert main(["train", *words]) == 0
+    assert only_run().evaluation.items == {}
+    declared = [
+        word.replace("{loss: {better: lower}}", "{loss: {better: lower}, acc: {better: higher}}") for word in words
+    ]
+    assert main(["train", *declared]) == 0
+    assert only_run().evaluation.items == {"acc": [[1, 1], [1, 1]]}
+
+
+def test_a_folder_in_place_of_the_result_is_gone_at_the_next_attempt(folder, capsys):
+    script = f"os.mkdir(out) if os.environ['ABLAB_ATTEMPT'] == '1' else {DONE}"
+    assert main(["train", *words_of(script)]) == 1
+    assert "result.json" in capsys.readouterr().err
+    assert main(["train", *words_of(script)]) == 0
+
+
 def test_a_line_of_progress_that_a_kill_cut_off_does_not_reach_the_next_attempt(folder):
     """A program that buffers what it writes leaves half a line."""
     script = (

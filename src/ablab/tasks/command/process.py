@@ -130,7 +130,6 @@ def execute(
         raise CommandError(f"the command had not ended after {timeout:g} seconds (timeout)")
     if process.returncode != 0:
         raise CommandError(_failure(process.returncode, complaint.last))
-    watch()
 
 
 def _started(words: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":

@@ -3,6 +3,7 @@
 import math
 import os
 import resource
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ class Command(OwnTask):
         return filled(self.command, {**{name: f"{{{name}}}" for name in OF_A_RUN}, **self.values})
 
     def train_on(self, loop: Loop) -> None:
-        if loop.total is not None:
+        if loop.state is not None:
             return  # its result was read before a kill
         folder = loop.folder / FOLDER
         folder.mkdir(exist_ok=True)
@@ -166,11 +167,26 @@ class Command(OwnTask):
         write_artefacts(artefacts, {}, folder)  # those of an attempt before say nothing of what this one comes to
         progress = ProgressLines(folder / "progress.jsonl")
 
+        has_ended, open_point = False, None
+
         def note(points: Sequence[CurvePoint]) -> None:
+            """Lines of one step are one point: one that lacks scores is open until a line of another step comes."""
+            nonlocal open_point
             for point in points:
-                last = loop.validations[-1]["step"] if loop.validations else -1
-                if point.step > last:  # a command that begins anew writes again what is known
-                    loop.validate(point.step, self._told(point.scores), None)
+                if open_point is not None and open_point.step == point.step:
+                    point = CurvePoint(**{**open_point.model_dump(), **point.model_dump()})
+                elif open_point is not None:
+                    close(open_point)
+                open_point = point
+            if open_point is not None and (has_ended or open_point.scores.keys() >= self.scores.keys()):
+                close(open_point)
+                open_point = None
+
+        def close(point: CurvePoint) -> None:
+            last = loop.validations[-1]["step"] if loop.validations else -1
+            if point.step > last:  # a command that begins anew writes again what is known
+                # One that has come to its end is not stopped early: each may be the last step.
+                loop.validate(point.step, self._told(point.scores), None, point.step if has_ended else None)
 
         def watch() -> None:
             news = progress.news()
@@ -183,6 +199,7 @@ class Command(OwnTask):
         first = loop.validations[0]["step"] if loop.validations else -math.inf
         try:
             found = self._run(folder, loop.seed, self.values, loop.config.trainer.threads, watch)
+            has_ended = True
         finally:
             watch()
         now = digests_of(self.inputs, Path(loop.config.outputs))
@@ -191,7 +208,7 @@ class Command(OwnTask):
                 f"inputs: {', '.join(changed)} changed while the command ran, so that nobody knows what it read; "
                 "allowed: inputs that stay as they are, and that the command does not write"
             )
-        note(found.curve)
+        note(sorted(found.curve, key=lambda point: point.step))
         items = {name: [[value, 1.0] for value in values] for name, values in found.items.items()}
         write_artefacts(artefacts, found.artefacts, folder)
         cost = {} if found.cost is None else {"cost": found.cost.model_dump()}
@@ -209,7 +226,7 @@ class Command(OwnTask):
         }
 
     def test(self, state: Any, seed: int) -> Tested:
-        return Tested({}, state["items"])
+        return Tested({}, {name: rows for name, rows in state["items"].items() if name in self.scores})
 
     def evaluate(self, planned: Any, record: Record, callbacks: RunCallbacks) -> None:
         """A run that was made for another study may have none of a score that this one declares."""
@@ -268,7 +285,7 @@ class Command(OwnTask):
         result, attempts = folder / "result.json", folder / ".attempts.json"
         attempt = 1 + (read_json(attempts) if attempts.exists() else 0)
         write_json(attempts, attempt)
-        result.unlink(missing_ok=True)
+        shutil.rmtree(result) if result.is_dir() and not result.is_symlink() else result.unlink(missing_ok=True)
         places = {"folder": folder, "result": result, "progress": folder / "progress.jsonl"}
         known = {**values, "seed": seed, **{name: str(path.resolve()) for name, path in places.items()}}
         own = dict(zip(self.environment, filled(self.environment.values(), known), strict=True))
