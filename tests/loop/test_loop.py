@@ -18,7 +18,7 @@ from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
 from ablab.files import write_json
 from ablab.judge.loop import Left, left_of, outcome_line
-from ablab.report.loop import _markdown, _markdown_page
+from ablab.report.loop import _markdown, _markdown_page, floor_line
 from ablab.store.chain import Chain
 from ablab.store.register import LOOP as LEDGER
 from ablab.store.register import Register, file_digest, waiting_for
@@ -211,6 +211,61 @@ def test_a_floor_that_cannot_be_had_is_no_refusal(folder, capsys, script, said):
     assert f"a run of the floor {said}" in capsys.readouterr().err
 
 
+def test_a_ledger_is_shown_whose_floor_diverged(folder, capsys):
+    Path("train.py").write_text(TRAIN.replace("lr > 9", "lr > 0.1"))
+    assert propose("width=9") == 0
+    Path("train.py").write_text(TRAIN.replace("lr > 9", "width > 8"))
+    assert propose("lr=0.2") == 1
+    assert "diverged; allowed: another file, with those of its kept changes in common" in capsys.readouterr().err
+    assert main(["loop"]) == 0
+    said = capsys.readouterr().out
+    assert "a run of the floor diverged" in said
+    assert "width=9" in said
+    assert main(["loop", "format=json"]) == 0
+    assert json.loads(capsys.readouterr().out)["floor"] == []
+
+
+def test_a_change_whose_code_is_again_as_it_was_goes_on_with_its_seeds(folder, capsys):
+    """Others would be a second chance; without any it could never be judged."""
+    text = LOOP.replace("runs: 40", "runs: 4").replace("looks: [1, 2]", "looks: [1, 3]").replace("0.3]", "0.9999]")
+    Path("experiments/loop.yaml").write_text(text)
+    assert propose("width=7.9") == 2
+    assert "proposal 1 needs 2 more runs" in capsys.readouterr().err
+    (before,) = book().proposals
+    assert (before.outcome, len(before.looks), len(before.seeds)) == ("open", 1, 1)
+    Path("experiments/loop.yaml").write_text(text.replace("runs: 4", "runs: 40"))
+    Path("train.py").write_text(f"{TRAIN}\n# edited\n")
+    propose("width=7.9")
+    assert book().proposals[0].outcome == "set aside"
+    Path("train.py").write_text(TRAIN)
+    assert propose("width=7.9") == DROPPED
+    after = book().proposals[0]
+    assert (after.number, after.outcome, after.why) == (1, "dropped", "")
+    assert after.seeds[:1] == before.seeds
+
+
+def test_a_look_and_what_it_decides_are_written_at_once(folder, monkeypatch):
+    """After a kill between them, a change that was dropped would go on."""
+    written, write = [], Ledger.write
+    monkeypatch.setattr(Ledger, "write", lambda ledger, found: written.append(found) or write(ledger, found))
+    assert propose("width=7") == DROPPED
+    assert [each.proposals[0].outcome for each in written if each.proposals and each.proposals[0].looks] == ["dropped"]
+
+
+def test_a_floor_has_its_noise_in_the_digits_that_show_it():
+    measure = SimpleNamespace(title="loss", digits=4)
+    assert "loss 0.00001257 ± 0.00000050 over 3" in floor_line([1.21e-5, 1.25e-5, 1.31e-5], measure, None, None)
+    assert "loss 2.0000 ± 1.0000 over 3" in floor_line([1, 2, 3], measure, None, None)
+    assert "loss 2.0000 ± 0.0000 over 2" in floor_line([2, 2], measure, None, None)
+
+
+@pytest.mark.parametrize("because", ["", " "])
+def test_a_change_needs_a_reason(folder, because, capsys):
+    assert propose("lr=0.2", because=because) == 2
+    assert "because" in capsys.readouterr().err
+    assert not Path("outputs/studies/loop/loop.json").exists()
+
+
 def test_failures_and_divergence_are_outcomes(folder, capsys):
     assert propose("width=100") == RUN_FAILED
     assert propose("lr=10") == DIVERGED
@@ -256,7 +311,9 @@ def test_a_reader_changes_no_ledger_that_another_process_writes(folder):
         (["task.values.seen=test"], "sealed until the confirmation"),
         (["seen=test"], "sealed until the confirmation"),
         (["lr"], "no change; allowed: key=value"),
-        (["task.scores={val_loss:{better:higher}}"], "by what runs are judged, experiments/loop.yaml says"),
+        (["task.scores={val_loss:{better:higher}}"], "by what it is judged, experiments/loop.yaml says"),
+        (["task.command=[python,train.py,'{lr}','{width}','{seed}','{result}',test]"], "what runs, and by what it is"),
+        (["task.inputs=[]"], "what runs, and by what it is"),
         ([], "no change was named"),
         (["depth=3"], "no word of command has {depth}"),
         (["hydra.launcher.jbs=2", "lr=1"], "no such setting"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ablab.commands.options import LoopOptions
-from ablab.errors import DONE
+from ablab.errors import DONE, LostError
 from ablab.study.loop import read_loop
 from ablab.tasks.verbs import read_words, say_json
 from ablab.tracking.console import Console
@@ -21,7 +21,12 @@ def loop(arguments: Sequence[str]) -> int:
 
     def act(referee: Referee) -> int:
         book = referee.book()
-        state = state_of(file, book, referee.floors.scores(book), referee.runs.left(book))
+        try:
+            scores = referee.floors.scores(book)
+        except LostError as error:  # it diverged, and what came before is there to be read
+            scores = []
+            console.say(str(error))
+        state = state_of(file, book, scores, referee.runs.left(book))
         if options.format == "json":
             say_json(state)
         else:

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from ablab.tasks.verbs import Options, Outputs, TextOrJson
 
@@ -121,7 +121,7 @@ class TryOptions(Options):
     takes_settings = True
     output = "ablab.report.loop.Answer"
 
-    because: str
+    because: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     """why the change should help"""
     experiment: LoopFile = "loop"
     format: TextOrJson = "text"

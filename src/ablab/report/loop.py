@@ -1,6 +1,7 @@
 """What a loop says: the answer to a proposal, its ledger, and the page of its confirmation."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import floor, log10
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -129,8 +130,8 @@ def floor_line(scores: Sequence[float], measure: Measure, file: LoopFile, output
     if len(scores) < 2:
         line = f"{program('floor')}{file.typed}{in_store(outputs)}"
         return f"Floor: {how_many(len(scores), 'run')} so far; {line} trains it"
-    digits = measure.digits
     mean, sd = fmean(scores), stdev(scores)
+    digits = max(measure.digits, 1 - floor(log10(sd))) if sd else measure.digits
     return f"Floor: {measure.title} {mean:.{digits}f} ± {sd:.{digits}f} over {len(scores)} seeds"
 
 

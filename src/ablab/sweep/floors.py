@@ -84,7 +84,9 @@ class Floors:
         floor = book.floors[-1]
         scores = self.runs.scores(self.runs.cells(book, floor.stack, floor.seeds))
         if scores is None:
-            raise LostError(f"{self.runs.file.name}: a run of the floor diverged; allowed: a baseline that trains")
+            stack = "another file, with those of its kept changes in common that train" if book.stack else None
+            allowed = stack or "a baseline that trains"
+            raise LostError(f"{self.runs.file.name}: a run of the floor diverged; allowed: {allowed}")
         return scores
 
 

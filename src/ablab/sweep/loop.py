@@ -78,7 +78,7 @@ class Referee:
                 and each.identity == identity
                 and (each.outcome != "null" or each.words == list(words))  # all that change nothing are one stack
             ]
-            if same and same[-1].outcome not in ("open", "failed"):
+            if same and same[-1].outcome not in ("open", "failed", "set aside"):
                 return book, same[-1], True
             book, proposal = self._entered(book, words, because, identity)
             if identity == self.runs.identity_of(book, book.stack):
@@ -132,8 +132,10 @@ class Referee:
         for word in words:
             if "=" not in word:
                 raise UserError(f"{word}: no change; allowed: key=value")
-            if word.partition("=")[0].startswith("task.scores"):
-                raise UserError(f"{word}: by what runs are judged, {self.file.path} says; allowed: other keys")
+            if word.partition("=")[0].startswith(("task.scores", "task.command", "task.inputs")):
+                raise UserError(
+                    f"{word}: what runs, and by what it is judged, {self.file.path} says; allowed: other keys"
+                )
         check_changes(words)
         if not words:
             raise UserError("try: no change was named; allowed: ablab try 'key=value' because='...'")
@@ -157,8 +159,9 @@ class Referee:
     def _entered(self, book: Book, words: Sequence[str], because: str, identity: str) -> tuple[Book, Proposal]:
         """Enter a proposal before anything runs, or find it where it was left open."""
         for each in book.proposals:
-            if each.outcome == "open" and each.identity == identity and each.stack == book.stack:
-                return book, each
+            if each.outcome in ("open", "set aside") and each.identity == identity and each.stack == book.stack:
+                # On the seeds that it has: others would be a second chance.
+                return book, each.model_copy(update={"outcome": "open", "why": ""})
             if each.outcome == "open" and each.words == list(words):
                 what = "the code or the inputs have" if each.stack == book.stack else "the stack has"
                 book, _ = self._decided(book, each, "set aside", f"{what} changed before it was decided")
@@ -209,11 +212,11 @@ class Referee:
             found = look_at(loop, measure, scores, floor)
             looked = [*proposal.looks, seen(found, now(), wanted, len(book.floors))]
             proposal = proposal.model_copy(update={"looks": looked})
-            book = self.ledger.write(book.with_proposal(proposal))
             if found.outcome == "kept" and is_without_noise(scores):
                 return self._decided(book, proposal, "dropped", NO_NOISE)  # the next floor would have no noise
-            if found.outcome != "go on":
+            if found.outcome != "go on":  # in one write with its look, after which a kill would let it go on
                 return self._decided(book, proposal, found.outcome, "")
+            book = self.ledger.write(book.with_proposal(proposal))
         raise AssertionError("the last look decides")
 
     def _decided(self, book: Book, proposal: Proposal, outcome: Outcome, why: str) -> tuple[Book, Proposal]:
