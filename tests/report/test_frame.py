@@ -36,6 +36,21 @@ def test_a_run_without_an_arm_is_refused(missing):
         judged(rows, arm=None)
 
 
+def test_what_came_out_of_a_run_tells_no_arms_apart_beside_a_column_of_arms():
+    runs = [{**run, "arm": run["size"], "converged": int((run["size"], run["seed"]) != ("l", 2))} for run in RUNS]
+    rows = [{key: value for key, value in run.items() if key != "size"} for run in runs]
+    found = judged(rows, arm=None)
+    assert [claim.arm for claim in found.verdicts] == ["arm=l"]
+    assert found.verdicts == judged(rows, arm="arm").verdicts
+
+
+@pytest.mark.parametrize("arm", [None, "size"])
+def test_a_run_of_several_items_has_their_mean_as_its_score(arm):
+    items = [{**run, "item": item, "bleu": run["bleu"] + item - 2} for run in RUNS for item in (1, 2, 3)]
+    (found,), (expected,) = judged(items, arm=arm).verdicts, judged(FRAME).verdicts
+    assert (found.arm, found.difference) == (expected.arm, pytest.approx(expected.difference))
+
+
 def test_an_arm_may_be_called_nan():
     assert judged(FRAME.replace({"size": {"l": "nan"}})).verdicts[0].arm == "size=nan"
 

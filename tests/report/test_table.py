@@ -512,6 +512,9 @@ def test_a_typed_metric_whose_direction_is_unknown_is_told_so(tmp_path):
     assert code == 2
     assert "better: missing" in err
     assert typed(f"table={path}", "metric=loss", "better=lower", f"outputs={tmp_path}")[0] == 0
+    losses_first = table(tmp_path, sorted(rows, key=lambda row: "acc" in row))
+    data, _, _ = reported_from(losses_first, "metric=acc")
+    assert data["higher_is_better"]
 
 
 def test_a_delimiter_within_quotes_is_none(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ablab.errors import UserError, choices
 from ablab.judge.runs import Given
-from ablab.judge.table_rows import CORPUS, Sheet, is_missing
+from ablab.judge.table_rows import CORPUS, ITEM, Sheet, is_missing
 from ablab.study.design import SAME
 from ablab.tasks.score import LARGEST_SCORE
 from ablab.text import is_one_line
@@ -19,9 +19,6 @@ from ablab.text import is_one_line
 COLUMNS = ("arm", "seed", "metric", "value")
 SCORE = frozenset(("metric", "value"))
 """Those that a table has where each row is a score, and not a run."""
-
-ITEM = "item"
-"""Optional columns: the sentence or other test item of which the row is the value; what the arm was trained on."""
 
 ALLOWED = (*COLUMNS, ITEM, CORPUS)
 

@@ -62,7 +62,7 @@ def beside_of(place: str) -> Path:
 def _undeclared(place: str, metric: str | None, better: str | None) -> TableExperiment:
     """Return what is known of a table without a file. `better`: of its only metric, where none is named."""
     if better is None:
-        return TableExperiment()
+        return TableExperiment.model_validate({} if metric is None else {"metric": metric})
     if metric is None:
         metric, *others = results_in(place, TableExperiment()).metrics
         if others:
@@ -122,7 +122,9 @@ def _results_of_sheet(sheet: Sheet, experiment: TableExperiment) -> Results:
             RunColumns([], seed, metrics).check(sheet)
         if not sheet.rows:
             raise UserError(f"{sheet.name}: {NO_ROWS}")
-        found, notes = arm_words(sheet.name, sheet.words(metrics), seed, ())
+        words = sheet.words(metrics)
+        named = len({one.get("arm") for one in words}) > 1 and seed != "arm"
+        found, notes = arm_words(sheet.name, words, seed, ["arm"] if named else ())
         arm = list(found)
         for column in arm:
             if {str(row.values.get(column)).strip().lower() for row in sheet.rows} <= STATES:

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from ablab.errors import UserError, choices, is_installed
 from ablab.files import each_once
 
+ITEM = "item"
+"""The column of scores of single test items, which make up that of their run."""
+
 CORPUS = "corpus"
 """The column that says what an arm was trained on."""
 
@@ -38,14 +41,15 @@ class Sheet(NamedTuple):
         return cls(name, list(dict.fromkeys(column for row in rows for column in row.values)), rows)
 
     def words(self, scores: Collection[str]) -> list[dict[str, str]]:
-        """Return what may tell the arms of each row apart: all but its scores, and columns of broken numbers.
+        """Return what may tell the arms of each row apart: all but scores, items, and columns of broken numbers.
 
         These may be scores, too. A factor that they are is named as `arm`.
         """
         telling = [
             column
             for column in self.columns
-            if column not in (*scores, CORPUS) and not any(_is_broken(row.values.get(column)) for row in self.rows)
+            if column not in (*scores, ITEM, CORPUS)
+            and not any(_is_broken(row.values.get(column)) for row in self.rows)
         ]
         return [{column: str(row.values.get(column)) for column in telling} for row in self.rows]
 
@@ -86,8 +90,8 @@ class RunColumns:
                 )
             for metric in self.metrics:
                 one = {"arm": arm, "seed": values.get(self.seed), "metric": metric, "value": values.get(metric)}
-                trained = {CORPUS: values[CORPUS]} if CORPUS in values and CORPUS not in self.arm else {}
-                yield Row(where, {**one, **trained})
+                beside = {name: values[name] for name in (ITEM, CORPUS) if name in values and name not in self.arm}
+                yield Row(where, {**one, **beside})
 
 
 def _level(value: Any, is_count: bool) -> Any:
