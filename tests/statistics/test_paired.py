@@ -117,6 +117,12 @@ def test_noise_is_what_exceeds_a_million_millionth_of_the_scores(size, share, va
     assert without_rounding(differences, scores).mean() == pytest.approx(differences.mean())
 
 
+def test_differences_whose_squares_are_none_have_no_noise():
+    with pytest.raises(NotTestable, match="noise is not so regular"):
+        paired_difference([1e-170, 2e-170, 3.5e-170], [5e-170, 7e-170, 6e-170])
+    assert paired_difference([1e-140, 2e-140, 3.5e-140], [5e-140, 7e-140, 6e-140]).p < 0.05
+
+
 def test_tiny_scores_have_their_noise_and_small_differences_between_large_ones_too():
     assert paired_difference([3e-12, 4e-12, 6e-12], [1e-12, 1e-12, 1e-12]).sd == pytest.approx(1.5275e-12, rel=1e-4)
     assert paired_difference([12345.1, 12345.2, 12345.4], [12345.0] * 3).sd == pytest.approx(0.15275, rel=1e-4)

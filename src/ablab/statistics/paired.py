@@ -95,9 +95,14 @@ ROUNDING = 1e-12
 """Share of a number that counts as rounding: a double has about 16 digits, of which sums and means lose some."""
 
 
+TINY = 1e-150
+"""Of numbers below, squares are 0."""
+
+
 def vary(values: Floats, size: float | None = None) -> bool:
     """Return whether the values differ by more than rounding. size: of the numbers they come from, if not their own."""
-    return bool(np.ptp(values) > ROUNDING * (float(np.abs(values).max()) if size is None else size))
+    least = ROUNDING * (float(np.abs(values).max()) if size is None else size)
+    return bool(np.ptp(values) > max(least, TINY))
 
 
 def without_rounding(differences: Floats, scores: npt.ArrayLike) -> Floats:
