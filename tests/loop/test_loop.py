@@ -1,14 +1,7 @@
-"""The referee of a loop: what is kept, what costs nothing, and what nobody can do to it without a trace."""
+"""The referee of a loop: what is kept, what costs nothing, and what is refused."""
 
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import time
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,64 +9,10 @@ import pytest
 
 from ablab.commands.cli import main
 from ablab.errors import DIVERGED, DROPPED, NULL, RUN_FAILED
-from ablab.files import write_json
 from ablab.judge.loop import Left, left_of, outcome_line
 from ablab.report.loop import _markdown, _markdown_page, floor_line
-from ablab.store.chain import Chain
-from ablab.store.register import LOOP as LEDGER
-from ablab.store.register import Register, file_digest, waiting_for
-from ablab.study.loop import Book, Declaration, Ledger, read_loop
-
-TRAIN = """
-import json, random, sys, time
-lr, width, seed, out, seen = float(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
-open("started.txt", "a").write(seed + "\\n")
-time.sleep(float(open("pause.txt").read()))
-if width > 99:
-    sys.exit("no memory for it")
-loss = 1 - 0.5 * (lr > 0.1) - 0.3 * (width > 8) + 0.3 * (width < 8) + random.Random(seed).gauss(0, 0.01)
-json.dump({"scores": {"val_loss": float("nan") if lr > 9 else loss + 5 * (seen == "test")}}, open(out, "w"))
-"""
-LOOP = """
-question: What makes the trainer better?
-command: [python, train.py, "{lr}", "{width}", "{seed}", "{result}", "{seen}"]
-inputs: [train.py]
-scores: {val_loss: {better: lower, digits: 3}}
-common: [lr=0.1, width=8, seen=dev, logger=none]
-metric: val_loss
-margin: 0.05
-floor: 3
-looks: [1, 2]
-stop: [0.3]
-budget: {proposals: 4, runs: 40}
-confirmation: {seeds: 2, sealed: [seen=test]}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A user's folder with a loop."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    Path("train.py").write_text(TRAIN)
-    Path("pause.txt").write_text("0")
-    Path("experiments").mkdir()
-    Path("experiments/loop.yaml").write_text(LOOP)
-    return tmp_path
-
-
-def propose(*words, because="it should help"):
-    return main(["try", *words, f"because={because}", "hydra.launcher.jobs=4"])
-
-
-def book():
-    found = Ledger(Path("outputs"), "loop").read()
-    assert found is not None
-    return found
-
-
-def started():
-    return Path("started.txt").read_text().split()
+from ablab.study.loop import read_loop
+from tests.loop.loops import LOOP, TRAIN, book, propose, started
 
 
 def test_a_loop_keeps_what_helps_and_confirms_it_on_the_sealed_set(folder, capsys):
@@ -169,15 +108,6 @@ def test_each_change_that_changes_nothing_is_answered_with_its_own_words(folder,
     assert [each.words for each in book().proposals] == [["width=8"], ["lr=0.1"]]
 
 
-def test_the_reason_is_registered_before_any_run(folder):
-    Path("train.py").write_text("import sys; sys.exit('it never trains')")
-    assert main(["try", "lr=0.2", "because=a reason"]) == 1
-    (proposal,) = book().proposals
-    assert (proposal.because, proposal.seeds, proposal.outcome) == ("a reason", [], "open")
-    register = Path("outputs/register.jsonl").read_text().splitlines()
-    assert json.loads(register[1])["what"] == "loop", "the proposal stands before any run"
-
-
 def test_a_group_word_seals_all_that_it_sets(folder, capsys):
     """Before anything is trained: the settings of the group, and those that it sets in others."""
     kept = {"common: [lr=0.1, width=8, seen=dev, logger=none]": "common: [smoke=true, logger=none]"}
@@ -209,47 +139,6 @@ def test_a_floor_that_cannot_be_had_is_no_refusal(folder, capsys, script, said):
     Path("train.py").write_text(script)
     assert propose("lr=0.2") == 1
     assert f"a run of the floor {said}" in capsys.readouterr().err
-
-
-def test_a_ledger_is_shown_whose_floor_diverged(folder, capsys):
-    Path("train.py").write_text(TRAIN.replace("lr > 9", "lr > 0.1"))
-    assert propose("width=9") == 0
-    Path("train.py").write_text(TRAIN.replace("lr > 9", "width > 8"))
-    assert propose("lr=0.2") == 1
-    assert "diverged; allowed: another file, with those of its kept changes in common" in capsys.readouterr().err
-    assert main(["loop"]) == 0
-    said = capsys.readouterr().out
-    assert "a run of the floor diverged" in said
-    assert "width=9" in said
-    assert main(["loop", "format=json"]) == 0
-    assert json.loads(capsys.readouterr().out)["floor"] == []
-
-
-def test_a_change_whose_code_is_again_as_it_was_goes_on_with_its_seeds(folder, capsys):
-    """Others would be a second chance; without any it could never be judged."""
-    text = LOOP.replace("runs: 40", "runs: 4").replace("looks: [1, 2]", "looks: [1, 3]").replace("0.3]", "0.9999]")
-    Path("experiments/loop.yaml").write_text(text)
-    assert propose("width=7.9") == 2
-    assert "proposal 1 needs 2 more runs" in capsys.readouterr().err
-    (before,) = book().proposals
-    assert (before.outcome, len(before.looks), len(before.seeds)) == ("open", 1, 1)
-    Path("experiments/loop.yaml").write_text(text.replace("runs: 4", "runs: 40"))
-    Path("train.py").write_text(f"{TRAIN}\n# edited\n")
-    propose("width=7.9")
-    assert book().proposals[0].outcome == "set aside"
-    Path("train.py").write_text(TRAIN)
-    assert propose("width=7.9") == DROPPED
-    after = book().proposals[0]
-    assert (after.number, after.outcome, after.why) == (1, "dropped", "")
-    assert after.seeds[:1] == before.seeds
-
-
-def test_a_look_and_what_it_decides_are_written_at_once(folder, monkeypatch):
-    """After a kill between them, a change that was dropped would go on."""
-    written, write = [], Ledger.write
-    monkeypatch.setattr(Ledger, "write", lambda ledger, found: written.append(found) or write(ledger, found))
-    assert propose("width=7") == DROPPED
-    assert [each.proposals[0].outcome for each in written if each.proposals and each.proposals[0].looks] == ["dropped"]
 
 
 def test_a_floor_has_its_noise_in_the_digits_that_show_it():
@@ -284,23 +173,6 @@ def test_what_failed_in_a_floor_or_a_confirmation_is_tried_again(folder, capsys)
         assert "the same line, typed again, tries it again" in said
         Path("gone.txt").rename("pause.txt")
         assert main(line) == done
-
-
-def test_a_reader_changes_no_ledger_that_another_process_writes(folder):
-    ledger = Ledger(folder / "outputs", "loop")
-    loop = read_loop("loop").loop
-    first = Book(declared=[Declaration(at="2026-01-01T00:00:00Z", content="1", said=loop.model_dump(mode="json"))])
-    ledger.write(first)
-    waiting = waiting_for(ledger.path)
-    second = first.model_copy(update={"declared": [*first.declared, *first.declared]})
-    write_json(waiting, second.model_dump(mode="json"))
-    assert ledger.read() == first
-    Register(ledger.outputs).append(LEDGER, study="loop", digest=file_digest(waiting))
-    assert ledger.read() == second
-    assert waiting.exists()
-    with ledger.alone(print):
-        assert not waiting.exists()
-        assert ledger.read() == second
 
 
 @pytest.mark.parametrize(
@@ -394,75 +266,6 @@ def test_what_is_kept_for_less_than_the_margin_says_so(estimate, outcome, said):
     assert f"loss {estimate:+.3f}, 95 % interval [-0.100, +0.100]" in line
 
 
-def test_an_edited_ledger_is_refused_and_verify_tells(folder, capsys):
-    propose("width=7")
-    path = Path("outputs/studies/loop/loop.json")
-    path.write_text(path.read_text().replace('"dropped"', '"kept"'))
-    assert propose("lr=0.2") == 2
-    assert "not the ledger that was registered" in capsys.readouterr().err
-    assert main(["verify", "outputs=outputs", "stamp=0:0"]) in (1, 2)
-
-
-def test_a_failure_stays_on_record_whatever_is_deleted_or_restored(folder, capsys):
-    assert propose("width=7") == DROPPED
-    shutil.copytree("outputs", "before")
-    assert propose("width=100") == RUN_FAILED
-    stamp = Chain.of(Path("outputs")).stamp
-    for record in Path("outputs/runs").glob("*/failure.json"):
-        shutil.rmtree(record.parent)
-    assert propose("width=100") == RUN_FAILED, "it may be proposed again"
-    assert [proposal.outcome for proposal in book().proposals] == ["dropped", "failed", "failed"]
-    shutil.rmtree("outputs")
-    shutil.copytree("before", "outputs")
-    capsys.readouterr()
-    assert main(["verify", "experiment=loop", f"stamp={stamp}"]) == 1, "a store of before lacks what the stamp saw"
-    Path("outputs/register.jsonl").unlink()
-    assert propose("width=6") == 2
-    assert "not the ledger that was registered" in capsys.readouterr().err
-
-
-def test_an_edited_file_is_on_record(folder, capsys):
-    propose("width=7")
-    file = Path("experiments/loop.yaml")
-    file.write_text(file.read_text().replace("margin: 0.05", "margin: 0.5"))
-    propose("width=6")
-    assert [one.said["margin"] for one in book().declared] == [0.05, 0.5]
-    assert "it was edited since" in capsys.readouterr().out
-    file.write_text(file.read_text().replace("margin: 0.5", "margin: 0.7"))
-    propose("width=6")
-    assert "it was edited since" in capsys.readouterr().out
-    assert [one.said["margin"] for one in book().declared] == [0.05, 0.5, 0.7], "also where nothing was run"
-    propose("width=6")
-    assert "it was edited since" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "seeds"), [("[1, 2]", "[2]", [1, 2]), ("[2, 3]", "[2]", [2, 2]), ("[1, 3]", "[1, 2]", [1, 2])]
-)
-def test_edited_looks_go_on_where_a_proposal_is(folder, before, after, seeds):
-    """One that was stopped between two looks; where no look is left, the last one decides by its rules."""
-    file = Path("experiments/loop.yaml")
-    file.write_text(LOOP.replace("[1, 2]", before))
-    assert propose("lr=0.2") == 0
-    there = book()
-    (kept,) = there.proposals
-    stopped = kept.model_copy(update={"outcome": "open", "looks": kept.looks[:1]})
-    Ledger(Path("outputs"), "loop").write(there.model_copy(update={"proposals": [stopped], "floors": there.floors[:1]}))
-    levels = "stop: [0.3]" if "," in after else "stop: []"
-    file.write_text(file.read_text().replace(before, after).replace("stop: [0.3]", levels))
-    assert propose("lr=0.2") == 0
-    assert [look.seeds for look in book().proposals[0].looks] == seeds
-
-
-def test_another_metric_is_another_loop(folder, capsys):
-    propose("width=7")
-    file = Path("experiments/loop.yaml")
-    file.write_text(file.read_text().replace("metric: val_loss", "metric: seconds"))
-    assert propose("width=6") == 2
-    assert "metric=seconds: its proposals were judged by val_loss" in capsys.readouterr().err
-    assert [one.said["metric"] for one in book().declared] == ["val_loss"]
-
-
 @pytest.mark.parametrize(
     ("word", "why"), [("seed=3", "the referee draws the seeds"), ("rerun=true", "about one launch")]
 )
@@ -474,74 +277,12 @@ def test_a_loop_has_no_words_of_one_launch_in_common(folder, capsys, word, why):
     assert why in said
 
 
-def test_a_floor_of_edited_inputs_says_why_it_is_trained_anew(folder, capsys):
-    propose("width=7")
-    Path("train.py").write_text(f"{TRAIN}# edited\n")
-    propose("width=6")
-    first, second = (floor.why for floor in book().floors)
-    assert first == "the first of the baseline"
-    assert second == "the one before is of another recipe: its settings or inputs were edited"
-
-
-@pytest.mark.slow
-def test_two_proposers_at_once_are_judged_in_one_order(folder):
-    Path("pause.txt").write_text("0.05")
-    asked = [
-        subprocess.Popen([sys.executable, "-m", "ablab", "try", f"width={width}", "because=x"], stdout=subprocess.PIPE)
-        for width in (3, 4)
-    ]
-    for one in asked:
-        one.communicate()
-    assert [one.returncode for one in asked] == [DROPPED, DROPPED]
-    assert sorted(proposal.words for proposal in book().proposals) == [["width=3"], ["width=4"]]
-    assert len(book().floors) == 1
-
-
-@pytest.mark.slow
-def test_a_killed_proposer_goes_on_with_the_seeds_that_were_drawn(folder):
-    Path("pause.txt").write_text("0.2")
-    with subprocess.Popen(
-        [sys.executable, "-m", "ablab", "try", "lr=0.2", "because=x"], stdout=subprocess.DEVNULL, start_new_session=True
-    ) as asked:
-        while not (Path("started.txt").exists() and len(started()) >= 4):
-            time.sleep(0.02)
-        os.killpg(asked.pid, signal.SIGKILL)
-    (before,) = book().proposals
-    assert (before.outcome, bool(before.seeds)) == ("open", True)
-    Path("pause.txt").write_text("0")
-    assert propose("lr=0.2") == 0
-    (after,) = book().proposals
-    assert after.seeds[: len(before.seeds)] == before.seeds
-    assert len(book().floors) == 1
-
-
 def test_a_loop_is_no_experiment(folder, capsys):
     assert main(["study", "experiment=loop"]) == 2
     assert "ablab loop" in capsys.readouterr().err
     Path("experiments/loop.yaml").write_text(LOOP + "arms: {a: [lr=1]}\n")
     with pytest.raises(Exception, match="a loop has none"):
         read_loop("loop")
-
-
-@pytest.mark.slow
-def test_a_loop_is_packed_and_verified_with_its_ledger(folder, capsys):
-    assert propose("lr=0.2") == 0
-    assert propose("width=7") == DROPPED
-    assert main(["confirm", "hydra.launcher.jobs=4"]) == 0
-    capsys.readouterr()
-    assert main(["verify", "experiment=loop"]) == 0, capsys.readouterr().out
-    assert main(["pack", "experiment=loop", "to=loop.zip"]) == 0
-    with zipfile.ZipFile("loop.zip") as packed:
-        names = packed.namelist()
-    assert {"studies/loop/loop.json", "reports/loop/confirmation.md", "register.jsonl"} <= {*names}
-    runs = book().runs + (3 + 1) * 2
-    assert sum(name.endswith("/record.json") for name in names) == runs
-    assert main(["verify", "archive=loop.zip"]) == 0, capsys.readouterr().out
-    path = Path("outputs/studies/loop/loop.json")
-    path.write_text(path.read_text().replace("it should help", "it was planned"))
-    capsys.readouterr()
-    assert main(["verify", "experiment=loop"]) == 1
-    assert "loop.json is not what was entered: it was edited" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
