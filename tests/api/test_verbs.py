@@ -294,6 +294,18 @@ def test_what_was_set_aside_on_another_disk_comes_back(place, ids, capsys, tmp_p
     _json(capsys, "rm", f"run={ids[0]}")
 
 
+def test_a_run_by_its_path_is_of_the_store_in_the_path_though_its_runs_lie_on_another_disk(
+    place, ids, capsys, tmp_path
+):
+    (tmp_path / "disk").mkdir()
+    (place / "outputs" / "runs").rename(tmp_path / "disk" / "runs")
+    (place / "outputs" / "runs").symlink_to(tmp_path / "disk" / "runs")
+    _json(capsys, "rm", f"run=outputs/runs/{ids[0]}")
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["runs"]
+    _json(capsys, "rm", f"run={ids[0]}", "undo=true")
+    assert main(["verify", f"run=outputs/runs/{ids[0]}"]) == 0
+
+
 def test_one_run_in_two_stores_is_two_runs(place, ids, capsys):
     shutil.copytree(place / "outputs", "copy")
     edited = min(Path(f"copy/runs/{ids[0]}/evaluations").glob("*.json"))

@@ -1,5 +1,6 @@
 """Finding finished runs by what a user types: a run id, a prefix of one, a display name, or a path."""
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def find_run(reference: str, outputs: Path, *, key: str = "run") -> RunFolder:
         is_model = (path / CARD).exists()
         is_run = path.parent.name == "runs" and RunFolder(path).has_begun and not is_model
         if is_run or (path / "record.json").exists():
-            return RunFolder(path.resolve())
+            return RunFolder(path.resolve() if path.is_symlink() else Path(os.path.abspath(path)))
     if is_model:
         raise UserError(f"{typed}: a model that was cut out of a run; allowed here: the run itself")
     runs = list(all_runs(outputs))
