@@ -306,6 +306,15 @@ def test_a_run_by_its_path_is_of_the_store_in_the_path_though_its_runs_lie_on_an
     assert main(["verify", f"run=outputs/runs/{ids[0]}"]) == 0
 
 
+def test_what_was_set_aside_is_not_set_aside_again(place, ids, capsys):
+    aside = _json(capsys, "rm", f"run={ids[0]}")["runs"][0]["to"]
+    assert main(["rm", f"run={aside}"]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {ids[0]}-1: was set aside already; allowed: with undo=true or forever=true\n"
+    )
+    assert Path(aside).is_dir()
+
+
 def test_one_run_in_two_stores_is_two_runs(place, ids, capsys):
     shutil.copytree(place / "outputs", "copy")
     edited = min(Path(f"copy/runs/{ids[0]}/evaluations").glob("*.json"))

@@ -103,10 +103,12 @@ def set_aside(store: Store, runs: Sequence[Run], *, dry_run: bool = False) -> Re
     """Move runs to superseded/, under their locks, with an entry in the register; BusyError if one is worked on.
 
     Nothing is moved if one is being worked on as all are asked; then they are moved one after another. Error for a
-    run that does not lie in this store.
+    run that does not lie in this store, or was set aside before.
     """
     for run in runs:
         check_inside(store, run.path)
+        if run.path.parent.name == ASIDE:
+            raise UserError(f"{run.id}: was set aside already; allowed: with undo=true or forever=true")
     dependents = Dependents(store)
     removed = [Removed(run=run.id, **_called(run), bytes=size(run.path), dependents=dependents.of(run)) for run in runs]
     for busy in (run.id for run in runs if run.state == "running"):
