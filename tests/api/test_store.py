@@ -135,7 +135,7 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
         monkeypatch.setattr("ablab.transformer.stages.models.load_model", lambda *_: ())
         monkeypatch.setattr("ablab.transformer.decoding.translator.Translator", Fake)
         folder = SimpleNamespace(path="r1", outputs=Path())
-        Run.translate(SimpleNamespace(task="translation", folder=folder), ["A Man."])
+        Run.translate(SimpleNamespace(record=None, folder=folder), ["A Man."])
     assert seen == ["A Man.", "a man."]
 
 
@@ -151,7 +151,7 @@ def test_a_model_of_lower_case_reads_lower_case(monkeypatch):
     ],
 )
 def test_a_bad_setting_of_a_translation_is_refused_in_one_line(key, value, allowed):
-    run = SimpleNamespace(task="translation", path="nowhere", folder=SimpleNamespace(outputs=Path()))
+    run = SimpleNamespace(record=None, path="nowhere", folder=SimpleNamespace(outputs=Path()))
     with pytest.raises(ablab.Error, match=f"^{key}={value}: allowed: {allowed}$"):
         Run.translate(run, ["a"], **{key: value})
 

@@ -12,7 +12,7 @@ from ablab.api import open as open_store
 from ablab.commands import ls
 from ablab.commands.cli import main
 from ablab.commands.rm import _as_condition
-from ablab.errors import INTERRUPTED
+from ablab.errors import INTERRUPTED, UserError
 from ablab.store.chain import Chain
 from ablab.tasks.command.task import Command
 from ablab.tracking.tracker import Tracker, closing
@@ -113,6 +113,18 @@ def test_a_run_is_found_by_its_path_before_it_has_a_record(launched, capsys):
     Path(f"outputs/runs/{one}/record.json").unlink()
     assert one in said(capsys, "show", f"run=outputs/runs/{one}")
     assert f"run={'x' * 300}: no such run" in said(capsys, "show", f"run={'x' * 300}", code=2)
+
+
+def test_a_run_without_a_record_is_found_by_the_names_of_its_command(launched, capsys):
+    run = next(Path("outputs/runs").glob("r*"))
+    size = open_store("outputs").run(run.name).values["size"]
+    shutil.rmtree(run / "evaluations")
+    (run / "record.json").unlink()
+    store = open_store("outputs")
+    assert store.run(run.name).task == "command"
+    assert run.name in {each.id for each in store.runs(f"size={size} state=interrupted")}
+    with pytest.raises(UserError, match="has not finished"):
+        store.run(run.name).translate(["x"])
 
 
 def test_ages_are_read_and_counted_in_utc(monkeypatch):

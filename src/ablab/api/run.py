@@ -20,7 +20,7 @@ from ablab.store.pack import has_no_texts
 from ablab.store.records import AnyEvaluation, Curve, Evaluation, Record, Stretch
 from ablab.store.run_folder import RunFolder
 from ablab.study.ledger import State, state_of
-from ablab.tasks.conditions import ARM, ENDED, ID, LABEL, NAME, typed, values_of
+from ablab.tasks.conditions import ARM, ENDED, ID, LABEL, NAME, own_names, typed, values_of
 from ablab.tasks.registry import task_named, task_recorded
 from ablab.tasks.score import Score
 from ablab.tasks.task import Task
@@ -158,7 +158,9 @@ class Run:
     @property
     def task(self) -> str:
         """The name of its task."""
-        return DEFAULT if self.damage is not None or self.record is None else self.record.task
+        if self.damage is not None:
+            return DEFAULT
+        return str(self.recipe.get("task.kind", DEFAULT)) if self.record is None else self.record.task
 
     @property
     def scores(self) -> Scores:
@@ -242,7 +244,7 @@ class Run:
         if isinstance(sentences, str):
             raise UserError(f"translate({sentences!r}): allowed: a list of sentences")
         try:
-            return task_named(self.task).outputs_for(
+            return task_named(DEFAULT if self.record is None else self.task).outputs_for(
                 self.folder,
                 sentences,
                 beam_size=beam_size,
@@ -264,7 +266,8 @@ class Run:
         study, arm, name = self.arm or ("", "", "")
         planned = {key: value for key, value in (("study", study), (ARM, arm), (LABEL, name)) if value}
         if self.record is None:
-            known = {**_groups(self.recipe), **typed(self.recipe)}
+            fields = typed(self.recipe)
+            known = {**_groups(self.recipe), **fields, **own_names(task_named(self.task), fields)}
         else:
             known = {**values_of(self.record, self.judged), ENDED: self.record.ended}
         return {**itself, **known, **planned, "state": self.state}

@@ -13,6 +13,7 @@ from ablab.errors import UserError, choices
 from ablab.fields import as_typed, flatten
 from ablab.store.records import AnyEvaluation, Record
 from ablab.tasks.registry import known_scores, task_recorded
+from ablab.tasks.task import Task
 
 ENDED = "ended"
 """The key of conditions on the day on which a run ended."""
@@ -119,15 +120,17 @@ def values_of(record: Record, evaluation: AnyEvaluation | None = None) -> dict[s
     return {
         **fields,
         **record.choices,
-        **{
-            name: value
-            for key, value in fields.items()
-            if key.startswith("task.") and (name := task.called(key)) is not None
-        },
+        **own_names(task, fields),
         **{name: str(value) for name, value in scores.items() if value is not None},
         "state": record.state,
         "seed": str(record.config.get("seed")),
     }
+
+
+def own_names(task: Task, fields: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the fields that a task has another name for, by that name."""
+    called = {key: task.called(key) for key in fields if key.startswith("task.")}
+    return {name: fields[key] for key, name in called.items() if name is not None}
 
 
 def typed(settings: Mapping[str, Any]) -> dict[str, str]:
