@@ -18,8 +18,18 @@ from ablab.files import write_json
 from ablab.store.chain import Chain
 from ablab.store.register import LOOP as LEDGER
 from ablab.store.register import Register, file_digest, waiting_for
-from ablab.study.loop import Book, Declaration, Ledger, read_loop
+from ablab.study.loop import Book, Declaration, Ledger, ledger_of, read_loop
 from tests.loop.loops import LOOP, TRAIN, book, propose, started
+
+
+def test_a_loop_whose_name_has_a_dot_is_no_other_loop(tmp_path):
+    for name in ("loop", "v1.2"):
+        write_json(Ledger(tmp_path, name).path, {})
+    found = {
+        name: None if (ledger := ledger_of([f"experiment={name}"], tmp_path)) is None else ledger.name
+        for name in ("loop", "loop.2", "v1.2", "my/loop.yaml", "v1.2.yml")
+    }
+    assert found == {"loop": "loop", "loop.2": None, "v1.2": "v1.2", "my/loop.yaml": "loop", "v1.2.yml": "v1.2"}
 
 
 def test_the_reason_is_registered_before_any_run(folder):

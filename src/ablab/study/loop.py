@@ -18,7 +18,7 @@ from ablab.statistics.loops import OF_WHOLE, LookLevels
 from ablab.store.chain import Chain, complete
 from ablab.store.records import Strict
 from ablab.store.register import LOOP, Register, file_digest, waiting_for
-from ablab.study.experiment import FOLDER, Compared, Declared, Words, find, read_as
+from ablab.study.experiment import ENDINGS, FOLDER, Compared, Declared, Words, find, read_as
 from ablab.study.typed import check_of_runs
 from ablab.tasks.declared import DECLARING
 from ablab.text import Say
@@ -322,7 +322,7 @@ class Ledger:
 def ledger_of(words: Sequence[str], outputs: Path) -> Ledger | None:
     """Return the ledger of the loop that words name by its file alone; None where they name something else."""
     (key, _, name), *others = [word.partition("=") for word in words]
-    ledger = Ledger(outputs, Path(name).stem)
+    ledger = Ledger(outputs, Path(name).stem if name.endswith(ENDINGS) else Path(name).name)
     return ledger if key == "experiment" and not others and ledger.path.exists() else None
 
 
