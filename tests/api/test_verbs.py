@@ -14,7 +14,7 @@ import pytest
 
 import ablab
 from ablab.commands.cli import main
-from ablab.commands.ls import age, listing
+from ablab.commands.ls import _by_number, age, listing
 from ablab.store.chain import Chain
 from ablab.store.locks import locked
 
@@ -357,6 +357,10 @@ def test_runs_are_sorted_by_age(place, ids, capsys):
             assert main(["ls", f"sort={each}", "columns=id", "format=csv"]) == 0
             listed.append(capsys.readouterr().out)
         assert listed[0] == listed[1]
+
+
+def test_a_column_with_a_level_called_nan_is_sorted():
+    assert sorted(["3", "nan", "1", "zero", "nan", "2"], key=_by_number) == ["1", "2", "3", "nan", "nan", "zero"]
 
 
 def test_lines_to_type_name_a_run_of_another_store_by_its_path(place, ids, capsys):

@@ -34,6 +34,12 @@ def test_which_runs_meet_conditions(text, met):
     assert meeting(RUNS, text) == met
 
 
+def test_a_level_called_nan_is_itself():
+    runs = [{"fill": "nan"}, {"fill": "zero"}]
+    assert meeting(runs, "fill=nan") == [True, False]
+    assert meeting(runs, "fill!=nan") == [False, True]
+
+
 @pytest.mark.parametrize(
     "text",
     [

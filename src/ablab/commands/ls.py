@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,10 @@ def listing(runs: Runs, sort: str | None = None, limit: int | None = None, *, si
 
 def _by_number(cell: Any) -> tuple[float, str]:
     """Return a key by which cells of one column sort: numbers by value, also where they stand as typed; then texts."""
-    try:
-        return float(cell), ""
-    except (TypeError, ValueError):
-        return math.inf, str(cell)
+    with suppress(TypeError, ValueError):
+        if not math.isnan(number := float(cell)):
+            return number, ""
+    return math.inf, str(cell)
 
 
 def table_of(listed: Sequence[Listed], columns: Sequence[str], settings: Mapping[str, Run]) -> Rows:

@@ -169,11 +169,9 @@ def _is_day(text: str) -> bool:
 
 
 def _same(there: str | None, wanted: str) -> bool:
-    """Compare numbers by value: 0 equals 0.0, and 1e-3 equals 0.001."""
+    """Compare numbers by value: 0 equals 0.0, and 1e-3 equals 0.001. A level may be called nan, which equals itself."""
     number = _number(wanted)
-    if number is not None and (other := _number(there)) is not None:
-        return number == other
-    return there == wanted
+    return there == wanted or (number is not None and number == _number(there))
 
 
 def _number(text: str | None) -> float | None:
