@@ -151,6 +151,15 @@ def test_of_two_columns_of_one_title_each_has_its_own_cells():
     assert row.cells == ["a", "1", "5 s", "7.5"]
 
 
+@pytest.mark.parametrize("lead", [{"arm": "a"}, {"arm": "a", "notes": "one seed"}])
+def test_a_score_titled_notes_keeps_its_column(lead):
+    table = ReportTable("arms", "Arms", [*lead, "loss", "notes"], [[*lead.values(), "2.0", "0.5"]], len(lead))
+    page = page_table(table)
+    assert [column.title for column in page.columns] == ["arm", "loss", "notes"]
+    assert page.rows[0].cells == ["a", "2.0", "0.5"]
+    assert page.notes == [*lead.values()][1:]
+
+
 def test_a_difference_has_the_digits_that_tell_it_from_0_as_its_interval_has(reported):
     document = Document.model_validate(reported.data)
     span = document.differences[0].interval.model_copy(update={"low": -0.0031, "high": -0.0021})

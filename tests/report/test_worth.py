@@ -12,7 +12,7 @@ from ablab.judge.document import Document
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
 from ablab.judge.worth import worth_lines
-from ablab.report.tables import worth_table
+from ablab.report.tables import TIMES, worth_table
 from ablab.statistics.worth import Worth
 from tests.report.conftest import EXPERIMENT
 from tests.report.synthetic import fill
@@ -170,5 +170,6 @@ def test_beyond_the_trained_lengths_no_factor_is_told(selection, reported, monke
     monkeypatch.setattr("ablab.judge.worth._fitted", lambda *_: (Worth(*found, saturated=False), None))
     line = next(line for line in worth_lines(selection) if line.arm == BETTER)
     assert (line.factor, line.beyond, line.low, line.high) == told
-    (row,) = worth_table(Document.model_validate({**reported.data, "worth": [line.model_dump()]})).rows
-    assert (row[1], row[2]) == words
+    table = worth_table(Document.model_validate({**reported.data, "worth": [line.model_dump()]}))
+    row = dict(zip(table.columns, *table.rows, strict=True))
+    assert (row[TIMES], row["95 % interval"]) == words

@@ -112,7 +112,11 @@ def page_table(table: ReportTable) -> PageTable:
     ]
     rest = _part(table, f"{table.key}-more", [0, *folded], []) if folded else None
     notes = list(dict.fromkeys(note for row in table.rows if (note := _note(table, row))))
-    kept = [place for place, name in enumerate(table.columns) if place not in folded and name != "notes"]
+    kept = [
+        place
+        for place, name in enumerate(table.columns)
+        if place not in folded and (name != "notes" or place >= table.left)
+    ]
     return _part(table, table.key, kept, notes, rest)
 
 
@@ -134,7 +138,8 @@ def _written(cell: object) -> str:
 
 
 def _note(table: ReportTable, row: Sequence[str]) -> str:
-    return row[table.columns.index("notes")] if "notes" in table.columns else ""
+    leading = table.columns[: table.left]  # a score of the user's may be titled notes
+    return row[leading.index("notes")] if "notes" in leading else ""
 
 
 def _part(

@@ -195,14 +195,14 @@ def worth_table(document: Document) -> ReportTable:
     """Return what arms are worth in compute, the most first."""
     columns: list[Column[WorthLine]] = [
         Column("arm", lambda line: line.arm, leads=True),
-        Column(TIMES, _times, is_sparse=True, data=lambda line: {TIMES: line.factor}),
-        Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
         Column(
             "notes",
             lambda line: line.refused or "beyond the lengths that were trained" * line.beyond,
             is_sparse=True,
             leads=True,
         ),
+        Column(TIMES, _times, is_sparse=True, data=lambda line: {TIMES: line.factor}),
+        Column("95 % interval", _span_of_worth, is_sparse=True, data=_ends_of_worth),
         _figure("by its unfinished curve, at least", lambda line: line.at_least, 2, is_sparse=True),
         _figure("n", lambda line: line.n, 0),
     ]
