@@ -5,6 +5,7 @@ import re
 import pytest
 from matplotlib.figure import Figure
 
+from ablab.commands.report import _write
 from ablab.judge.document import Document
 from ablab.report import pictures as printed
 from ablab.report.forest import forests, wrapped
@@ -43,6 +44,15 @@ def test_the_forest_plot_has_the_figures_of_the_tables(document):
     shown = [f"{row['difference']} {row['95 % interval']}" for row in as_rows(differences_table(without))]
     assert texts[:2] == shown[:2]
     assert texts[2] == "1 of 5 runs diverged, 0 of\n5 in the baseline"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_report_without_a_figure_leaves_no_file_of_the_one_before(document, tmp_path):
+    there = []
+    for each in (document, document.model_copy(update={"claims": [], "differences": []})):
+        _write({}, named(each), tmp_path / "report")
+        there.append((tmp_path / "report" / "column_figure.tex").exists())
+    assert there == [True, False]
 
 
 def as_rows(table):

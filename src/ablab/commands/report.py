@@ -215,7 +215,7 @@ def _write(data: dict[str, Any], document: Document, folder: Path) -> None:
             write_text(made / f"{table.key}.csv", comma_separated(document, table))
         folder.mkdir(exist_ok=True)
         names = {path.name for path in made.iterdir()}
-        for path in [*drawn(folder), *(folder / f"{key}.csv" for key in TABLES)]:
+        for path in [*drawn(folder), folder / "column_figure.tex", *(folder / f"{key}.csv" for key in TABLES)]:
             if path.name not in names:
                 path.unlink(missing_ok=True)  # left by an earlier report, which this one replaces
         for name in names:
