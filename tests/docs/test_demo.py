@@ -31,6 +31,14 @@ def test_it_ends_in_a_verdict_on_runs_that_hold(capsys):
     assert "the scores are those that the programs gave" in capsys.readouterr().out, "a forest translates nothing"
 
 
+@pytest.mark.parametrize("name", ["digits", "experiments/digits.yaml"])
+def test_a_file_of_its_name_is_another_study(name, capsys):
+    """Also the very study under another Python, whose runs have other ids."""
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("question: x\nfactors: {norm: [pre, post]}\nseeds: [1, 2]\n")
+    test_it_ends_in_a_verdict_on_runs_that_hold(capsys)
+
+
 def test_python_opens_it_and_it_can_be_packed_again(capsys):
     assert main(["demo", "to=my demo"]) == 0
     store = ablab.open("my demo")

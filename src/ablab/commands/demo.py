@@ -5,9 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ablab.code.folders import shipped_experiments
-from ablab.commands.options import DemoOptions
+from ablab.commands.options import DemoOptions, ReportOptions
 from ablab.errors import UserError
 from ablab.store.pack import unpack, unpacked
+from ablab.study.experiment import is_there
 from ablab.tasks.verbs import read_words
 from ablab.text import in_store, program
 from ablab.tracking.console import Console
@@ -18,7 +19,9 @@ ARCHIVE = "demo.zip"
 
 def demo(arguments: Sequence[str]) -> int:
     """Unpack the archive as a store, unless it is there, and report its study."""
-    from ablab.commands.report import report  # statistics, which help pages do without
+    # Statistics, which help pages do without.
+    from ablab.commands.report import report_on
+    from ablab.judge.selection_of_kept import of_store
 
     options = read_words(DemoOptions, arguments)
     store, archive = Path(options.to), shipped_experiments() / ARCHIVE
@@ -31,14 +34,16 @@ def demo(arguments: Sequence[str]) -> int:
             unpack(archive, Path(made) / "store")
             (Path(made) / "store").rename(store)
     index = unpacked(store)
-    if index is None:
+    selection = None if index is None else of_store(index.name, store)
+    if index is None or selection is None:
         raise UserError(f"to={store}: it is no demo any more; allowed: a folder that is not there yet")
-    code = report([f"experiment={index.name}", f"outputs={store}"])
+    code = report_on(selection, ReportOptions(outputs=str(store)))
+    named = f"run={index.runs[0]}" if is_there(index.name) else f"experiment={index.name}"
     console = Console()
     console.say(f"\nNothing was trained: these are runs of {index.made[:10]} (examples/digits). Look at them:")
     for line in (
         f"{program('ls')}{in_store(store)}",
-        f"{program('verify')} experiment={index.name}{in_store(store)}",
+        f"{program('verify')} {named}{in_store(store)}",
         f"{program('new')} my_study kind=command     # a study of your own program, which runs in a minute",
     ):
         console.say(f"  {line}")

@@ -94,7 +94,12 @@ def report(arguments: Sequence[str]) -> int:
         chosen = of_kept(words, Path(options.outputs)) if words else None
         if chosen is None:
             study = _study([*words, *store_words(options.outputs)] if words else [])
-    selection = _asked_for(chosen or (_ad_hoc(options, words) if study is None else of_study(study)), options)
+    chosen = chosen or (_ad_hoc(options, words) if study is None else of_study(study))
+    return report_on(_asked_for(chosen, options), options, study)
+
+
+def report_on(selection: SelectedArms, options: ReportOptions, study: Study | None = None) -> int:
+    """Write the report of a selection, and print where it is. `study`: the one whose tracker is told of it."""
     if selection.origin is None:
         check_begun(selection)
         selection = checked(selection)

@@ -26,14 +26,19 @@ LATER = "registered at a later launch, and left out of a report from the store a
 
 
 def of_kept(words: Sequence[str], outputs: Path) -> SelectedArms | None:
-    """Return a registered study that words name by its name alone, of which there is no file; None for all others.
+    """Return a registered study that words name by its name alone, of which there is no file; None for all others."""
+    (key, _, name), *others = [word.partition("=") for word in words]
+    return None if key != "experiment" or others or not name or is_there(name) else of_store(name, outputs)
+
+
+def of_store(name: str, outputs: Path) -> SelectedArms | None:
+    """Return the study of this name as its store keeps it; None where it does not.
 
     Raises UserError for a study whose arms were tuned or searched, or of which runs were given up: what these were can
     only be told from the file.
     """
-    (key, _, name), *others = [word.partition("=") for word in words]
     folder = outputs / "studies" / name
-    if key != "experiment" or others or not name or is_there(name) or (file := kept(folder)) is None:
+    if (file := kept(folder)) is None:
         return None
     registered = Registered.of(folder)
     assert registered is not None, "a file that was registered has a registration"

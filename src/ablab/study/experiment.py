@@ -323,7 +323,7 @@ def _choices(name: str) -> str:
 
 def is_there(name: str) -> bool:
     """Return whether there is an experiment of this name or path."""
-    return Path(name).is_file() or any(path.is_file() for path in _places(name))
+    return Path(name).is_file() if name.endswith(ENDINGS) else any(path.is_file() for path in _places(name))
 
 
 def names() -> list[str]:
