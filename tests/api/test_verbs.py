@@ -336,6 +336,17 @@ def test_a_run_that_has_lost_its_recipe_is_damaged_and_not_gone(place, ids, caps
     assert "cannot be read as a recipe" in capsys.readouterr().out
 
 
+def test_a_path_with_a_comma_is_one_run(place, ids, capsys):
+    (place / "outputs").rename("one, two")
+    assert main(["verify", f"run=one, two/runs/{ids[0]}"]) == 0
+
+
+def test_verify_names_the_key_that_was_typed(place, ids, capsys):
+    for typed in (f"run={ids[3]}", f"runs={ids[3]}", "run=", "runs=,"):
+        assert main(["verify", typed]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {typed.partition('=')[0]}=")
+
+
 def test_a_damaged_run_keeps_no_other_from_being_verified(place, ids, capsys):
     (place / "outputs" / "runs" / ids[1] / "recipe.yaml").write_text("x")
     assert main(["verify", f"runs={ids[0]},{ids[1]}"]) == 1

@@ -11,11 +11,11 @@ from ablab.judge.departures import departures, departures_of_archive
 from ablab.judge.flaws import broken, broken_claims, checked, gone_of
 from ablab.judge.registration import Registered, listed, misplaced
 from ablab.judge.selection import SelectedArms
-from ablab.judge.selection_ad_hoc import of_loop, of_runs
+from ablab.judge.selection_ad_hoc import of_finished, of_loop
 from ablab.judge.selection_of_kept import of_kept
 from ablab.judge.selection_of_study import of_study
 from ablab.store.chain import Chain
-from ablab.store.finished import FinishedRun, find_run
+from ablab.store.finished import FinishedRun, find_run, open_run
 from ablab.store.pack import PackIndex, unpack, unpacked
 from ablab.store.register import CLAIMS, REGISTER
 from ablab.store.run_folder import RunFolder
@@ -79,12 +79,13 @@ def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[Hel
         chosen = of_kept(words, Path(options.outputs)) if ledger is None else of_loop(ledger)
         chosen = chosen or of_study(define((*words, *store_words(options.outputs))))
     else:
-        key, named = ("run", [options.run]) if options.run else ("runs", (options.runs or "").split(","))
-        readable, unreadable = _read(key, filter(None, named), Path(options.outputs))
+        key, typed = ("run", options.run or "") if options.runs is None else ("runs", options.runs)
+        named = [typed] if key == "run" else [one for one in typed.split(",") if one] or [""]
+        readable, unreadable = _read(key, named, Path(options.outputs))
         console.say_all(unreadable)
         if unreadable and not readable:
             return Verified(holds=False, faults=unreadable)
-        chosen = of_runs(",".join(readable), Path(options.outputs))
+        chosen = of_finished(readable, f"{key}={typed}", Path(options.outputs))
     selection = checked(chosen)
     faults = [*unreadable, *faults_of(selection, console)]
     found = ended_of(selection)
@@ -96,17 +97,17 @@ def _selected(options: VerifyOptions, words: Sequence[str], stamps: Sequence[Hel
     return _with_register(told, Reported(Chain.of(_store_of(selection, stamps)), studies, runs), stamps, console)
 
 
-def _read(key: str, references: Iterable[str], outputs: Path) -> tuple[list[str], list[str]]:
-    """Return the ids of the runs that can be read, or paths into other stores, and why the others cannot be read."""
-    found, unreadable = list[str](), list[str]()
+def _read(key: str, references: Iterable[str], outputs: Path) -> tuple[list[FinishedRun], list[str]]:
+    """Return the runs that can be read, and why the others cannot be read."""
+    found, unreadable = list[FinishedRun](), list[str]()
     for reference in references:
         folder = find_run(reference, outputs, key=key)
         try:
             folder.record(), folder.recipe()
-            is_here = folder.path.resolve().parent == (outputs / "runs").resolve()
-            found.append(folder.run_id if is_here else str(folder.path))
         except UserError as error:
             unreadable.append(str(error))
+        else:
+            found.append(open_run(reference, outputs, key=key))
     return found, unreadable
 
 

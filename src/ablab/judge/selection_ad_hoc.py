@@ -11,7 +11,7 @@ from ablab.files import json_digest
 from ablab.judge.metrics import measures
 from ablab.judge.runs import ArmRun, ArmRuns, recipe_of, with_arrays
 from ablab.judge.selection import SelectedArms, most_common, shared, way_of
-from ablab.store.finished import open_runs
+from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.records import Curve, Evaluation, Record
 from ablab.store.run_folder import RunFolder, all_runs
 from ablab.study.loop import Ledger
@@ -26,8 +26,12 @@ OF_LISTS = ("study", "arm", "label", "id", "name", "ended", "size")
 
 def of_runs(runs: str, outputs: Path) -> SelectedArms:
     """Select the runs named in `runs`, one arm for each recipe; the first is the baseline."""
-    found = [(run.folder, run.record) for run in open_runs(None, runs, outputs)]
-    return _ad_hoc("runs", f"runs={runs}", found, outputs)
+    return of_finished(open_runs(None, runs, outputs), f"runs={runs}", outputs)
+
+
+def of_finished(runs: Iterable[FinishedRun], question: str, outputs: Path) -> SelectedArms:
+    """Select these runs, one arm for each recipe; the first is the baseline."""
+    return _ad_hoc("runs", question, [(run.folder, run.record) for run in runs], outputs)
 
 
 def of_loop(ledger: Ledger) -> SelectedArms:
