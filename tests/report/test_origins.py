@@ -1,5 +1,6 @@
 """Arms that were not made alike say so wherever they are compared, and their speeds are not compared at all."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,11 +8,13 @@ import pytest
 
 from ablab.code.differences import joined
 from ablab.judge.arms import arm_line
+from ablab.judge.document import Document
 from ablab.judge.evidence import evidence
 from ablab.judge.lines import ClaimLine
 from ablab.judge.origins import odd, unlike
 from ablab.judge.runs import ArmRuns
 from ablab.judge.selection_of_study import of_study
+from ablab.report.page import page
 from ablab.statistics.interval import NotTestable
 from ablab.store.records import Stretch
 from tests.report.synthetic import claims_of
@@ -108,6 +111,15 @@ def test_speeds_of_arms_that_were_not_made_alike_are_not_compared(arms, metric):
     assert isinstance(found, NotTestable)
     assert "differ in threads" in str(found)
     assert not isinstance(evidence(other, usual, MEASURES["test_bleu"], 0.5), NotTestable)
+
+
+@pytest.mark.parametrize(("name", "shown"), [("test_bleu", 0), ("seconds", 1)])
+def test_runs_show_the_metric_once_and_another_loss_in_its_digits(reported, name, shown):
+    data = {**reported.data, "loss": {"name": name, "title": "told", "digits": 1}}
+    data["arms"] = [{**arm, "runs": [{**arm["runs"][0], "loss": 1.54321}]} for arm in data["arms"]]
+    rendered = page(Document.model_validate(data))
+    assert rendered.count('<th scope="col">told</th>') == shown * len(data["arms"])
+    assert re.findall(r'data-label="told">([^<]*)<', rendered) == ["1.5"] * shown * len(data["arms"])
 
 
 def test_a_claim_and_its_arm_say_so(reported, tmp_path):
