@@ -251,6 +251,19 @@ def test_runs_that_are_given_up_end_it_with_the_looks_so_far(words, monkeypatch)
     assert {claim.exploratory for claim in judge(selection)} == {None}
 
 
+def test_what_was_given_up_gets_no_seeds_from_the_same_line_and_is_not_waited_for(words, capsys, monkeypatch):
+    line = words()
+    swept(line, most=8)
+    close(define(line), "the machine is gone")
+    monkeypatch.setattr("ablab.commands.study.time.sleep", raising(AssertionError))
+    study_command([*line, "watch=true"])
+    assert "Next: " not in capsys.readouterr().out
+    code, said = swept(line)
+    assert (code, set(seeds(line).values())) == (0, {3})
+    assert not [one for one in said if one.startswith("Added: ")]
+    assert of_study(define(line)).ended == "runs were given up: the machine is gone"
+
+
 def raising(error):
     def then(*_):
         raise error

@@ -30,6 +30,7 @@ from ablab.sweep.launchers.jobs import cancel
 from ablab.sweep.progress import NEVER_AGAIN, Board, as_json, going_on, summary
 from ablab.sweep.search_report import known_trials, show_search
 from ablab.sweep.summary import table_lines
+from ablab.sweep.sweep import Policy, board_of
 from ablab.tasks.identity import condition_id, differing
 from ablab.tasks.verbs import split_words
 from ablab.text import aligned, duration, how_many, program
@@ -73,7 +74,7 @@ def study(arguments: Sequence[str]) -> int:
         return 0
     if options.check and not check(found, console):
         return 1
-    board = Board(found)
+    board = board_of(found, Policy())
     if options.watch:
         board = _watch(board, words, console)
         found = board.study
@@ -123,7 +124,7 @@ def _watch(board: Board, words: tuple[str, ...], console: Console) -> Board:
             if board.study.looks is not None:
                 study = define(words)
                 if len(study.cells) > len(board.study.cells):
-                    board = Board(study)
+                    board = board_of(study, Policy())
                     live.update(_view(board))
                 elif _ended(board) > before:
                     live.update(_view(board))
@@ -135,7 +136,7 @@ def _view(board: Board) -> RenderableType:
 
 
 def _ended(board: Board) -> int:
-    return sum(entry.state in NEVER_AGAIN for entry in board.entries.values())
+    return sum(entry.state in NEVER_AGAIN or key in board.closed for key, entry in board.entries.items())
 
 
 def _goes_on(board: Board) -> bool:
@@ -182,11 +183,12 @@ def _lines(found: Study, board: Board, words: Sequence[str]) -> Iterator[str]:
     yield summary(list(entries.values())).plain.rstrip()
     for cells in going_on(entries.values()):
         yield f"  {'   '.join(filter(None, cells))}"
-    if (seconds := _estimate(found, entries, tried(found))) is not None:
+    left = [one for key, one in entries.items() if one.state not in NEVER_AGAIN and key not in board.closed]
+    if (seconds := _estimate(left, tried(found))) is not None:
         yield f"About {duration(seconds)} of training are left for one run at a time"
     if what := departed(found):
         yield f"Its {what} differ from those of the first launch: its claims are exploratory if it is launched so"
-    if any(entry.state not in NEVER_AGAIN for entry in entries.values()):
+    if left:
         yield f"Next: {program('train')} -m {shlex.join(words)}"
     if (found.folder / "registered.json").exists() and (stamp := Chain.of(found.outputs).stamp) is not None:
         yield f"Stamp: register {stamp}"
@@ -234,13 +236,11 @@ def _difference(baseline: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={as_typed(value)}" for key, value in found.items())
 
 
-def _estimate(found: Study, entries: Mapping[str, LedgerEntry], trials: Mapping[str, Tried]) -> float | None:
-    """Estimate the seconds of training left from measured steps; None if a run has no measurement."""
+def _estimate(left: Sequence[LedgerEntry], trials: Mapping[str, Tried]) -> float | None:
+    """Estimate the seconds of training of the runs that are left from measured steps; None if one has none."""
     seconds = 0.0
-    for cell in found.runs.values():
-        if entries[cell.key].state in NEVER_AGAIN:
-            continue
-        trial = trials.get(condition_id(cell.planned.recipe), {})
+    for entry in left:
+        trial = trials.get(condition_id(entry.cell.planned.recipe), {})
         if not trial.get("total_steps"):
             return None
         seconds += trial["seconds_per_step"] * trial["total_steps"]

@@ -63,7 +63,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, *, is_
     code. `is_here`: this machine makes the runs.
     """
     check_writable(study.outputs)
-    board = _board(study, policy)
+    board = board_of(study, policy)
     if not _is_over(board):  # runs that are there stand in a report, which says what is not testable
         check_scales(study.claims, study.cells)
     ready(study.cells[0].planned.config.logger, console.say)
@@ -85,9 +85,10 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, *, is_
         stamp = Chain.of(study.outputs).stamp
         console.say(f"{how_many(len(study.claims), 'claim')} registered; stamp: register {stamp}")
     going = _work(board, launch, policy, console)
-    while going and _is_over(board) and _adds_seeds(study, console):
+    # No look comes after a seed that was given up.
+    while going and len(_done(board)) == len(board.entries) and _adds_seeds(study, console):
         study = define(study.typed)
-        board = _board(study, policy)
+        board = board_of(study, policy)
         register(study)
         going = _work(board, launch, policy, console)
     board.refresh()
@@ -101,7 +102,7 @@ def sweep(study: Study, launch: Launch, policy: Policy, console: Console, *, is_
     return _end(study, board, console, policy, interrupted=not going)
 
 
-def _board(study: Study, policy: Policy) -> Board:
+def board_of(study: Study, policy: Policy) -> Board:
     """Return the study's ledger, which knows the runs that were given up unless the policy tries them again."""
     board = Board(study)
     closed = [] if policy.retry_failed or study.is_tuning else closings(study.folder)
