@@ -28,7 +28,7 @@ ON_THE_LINE = {
 
 def space_of(*words):
     space = Space(tuple(parsed(override) for override in parse_words(words, intervals=True)))
-    return checked(space, ["smoke=true"], evaluations=False, try_out=lambda words: compose_arm(words).unread)
+    return checked(space, [["smoke=true"]], evaluations=False, try_out=lambda words: compose_arm(words).unread)
 
 
 @pytest.mark.parametrize("word", ON_THE_LINE)
@@ -66,7 +66,7 @@ BAD = {
     "trainer=cpu,gpu": "decides no result",
     "decoding=beam,greedy": "validation does not depend on it",
     "pruning.seed=1,2": "validation does not depend on it",
-    "seed=1,2": "a search does not vary it",
+    "seed=1,2": "no setting that is chosen",
     "model.d_model=16,32 model.num_heads=2,3": "d_model",
 }
 

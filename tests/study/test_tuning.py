@@ -150,7 +150,7 @@ def test_tuned_arms_can_stand_alone(tuned):
     [
         ("  trials: 4\n", "", "allowed: values of one key, or a space and the number of its trials"),
         ("  space:", "  values: [1, 2]\n  space:", "allowed: values of one key, or a space"),
-        ("optim.lr:", "norm.learn_g: [true, false]\n    optim.lr:", "norm.learn_g"),
+        ("optim.lr:", "optim.momentum: [0.8, 0.9]\n    optim.lr:", "no trial of this space reads it"),
         ("optim.lr:", "norm: [pre, post]\n    optim.lr:", "tune.key=norm: it is what the arms differ by"),
         ("low: 0.0001", "low: 0.2", "low must be below high"),
         ("[0, 0.3]", "[0, 1.5]", "model.dropout"),
@@ -164,6 +164,37 @@ def test_what_cannot_be_tuned_is_refused(tuned, tmp_path, old, new, expected):
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError, match=expected.replace(".", r"\.")):
         define(words)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("decoding.beam_size", "decoding.beam_size: validation does not depend on it"),
+        ("trainer.threads", "trainer.threads: decides no result"),
+        ("seed", "seed: no setting that is chosen"),
+    ],
+)
+def test_a_list_of_values_tunes_what_training_depends_on(tuned, tmp_path, key, expected):
+    """Else all trials would be one run, and the first of them the best."""
+    words = tuned()
+    path = tmp_path / "t.yaml"
+    path.write_text(path.read_text().partition("  space:")[0] + f"  key: {key}\n  values: [1, 2]\n  seeds: [101]\n")
+    with pytest.raises(UserError, match=expected):
+        define(words)
+
+
+@pytest.mark.parametrize(("first", "second"), [("adam", "muon"), ("muon", "adam")])
+def test_a_key_is_tuned_that_any_of_the_arms_reads(tuned, tmp_path, first, second):
+    words = tuned()
+    path = tmp_path / "t.yaml"
+    text = path.read_text().replace("norm: [pre, scalenorm]", f"optim: [{first}, {second}]")
+    text = text.replace("arm: scalenorm", f"arm: {second}").replace(
+        "low: 0.0001, high: 0.1, log: true", "low: 0.8, high: 0.9"
+    )
+    path.write_text(text.replace("optim.lr", "optim.momentum"))
+    trials = define(words)
+    read = {arm.name for arm in trials.arms if any("momentum" in word for word in trials.cells_of(arm.name)[0].words)}
+    assert {name.partition(",")[0] for name in read} == {"optim=muon"}
 
 
 def test_a_best_value_at_an_end_of_what_was_tried_is_said():

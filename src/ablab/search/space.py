@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -154,10 +154,15 @@ def parsed(override: "Override") -> Levels | Range:
 
 
 def checked(
-    space: Space, common: Sequence[str], *, evaluations: bool, try_out: Callable[[Sequence[str]], Mapping[str, str]]
+    space: Space,
+    arms: Sequence[Sequence[str]],
+    *,
+    evaluations: bool,
+    try_out: Callable[[Sequence[str]], Mapping[str, str]],
 ) -> Space:
     """Return the space with whole numbers where fields need them; UserError if an end, level or corner cannot be a run.
 
+    `arms`: the other words of each arm whose settings it varies; a key of the space needs to be read by one of them.
     `evaluations`: allow keys that only affect evaluation. `try_out` composes and plans words, and returns the reason
     for each word without effect.
     """
@@ -165,21 +170,22 @@ def checked(
         raise UserError("nothing varies; allowed: at least one key with values, such as optim.lr='interval(1e-4,1e-2)'")
     for dimension in space.dimensions:
         # What is no field has no usual value but that of a word.
-        if dimension.key in all_fields() and dimension.key in {word.partition("=")[0] for word in common}:
+        if dimension.key in all_fields() and dimension.key in {word.partition("=")[0] for word in chain(*arms)}:
             raise UserError(f"{dimension.key}: the search varies it, so no other word may set it")
-    found = Space(tuple(_typed(dimension, space, common) for dimension in space.dimensions))
+    found = Space(tuple(_typed(dimension, space, arms) for dimension in space.dimensions))
     for dimension in found.dimensions:
-        _check_role(dimension.key, evaluations=evaluations)
+        check_role(dimension.key, evaluations=evaluations)
     idle: dict[str, str] = {}
     read: set[str] = set()
-    for corner in found.corners():
-        unread = try_out([*common, *corner])
-        idle |= {key_of(word): why for word, why in unread.items()}
-        read |= {key_of(word) for word in (*common, *corner) if word not in unread}
-    for key, why in idle.items():
-        if key not in read:
-            raise UserError(f"{why}; no trial of this space reads it")
-    return found
+    for words in arms:
+        for corner in found.corners():
+            unread = try_out([*words, *corner])
+            idle |= {key_of(word): why for word, why in unread.items()}
+            read |= {key_of(word) for word in (*words, *corner) if word not in unread}
+        if idle.keys() <= read:
+            return found
+    why = next(why for key, why in idle.items() if key not in read)
+    raise UserError(f"{why}; no trial of this space reads it")
 
 
 ENDS = re.compile(r"(?<![\w.])-?(\d[\w.+-]*)")
@@ -191,7 +197,7 @@ def _is_free(key: str) -> bool:
     return field_of(key_of_now(key), all_fields()) != key_of_now(key)
 
 
-def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Levels | Range:
+def _typed(dimension: Levels | Range, space: Space, arms: Sequence[Sequence[str]]) -> Levels | Range:
     """Restrict a range to whole numbers if the schema requires them, however the ends were written.
 
     Where no schema says what a key takes, it is whole if its ends are written so.
@@ -202,9 +208,9 @@ def _typed(dimension: Levels | Range, space: Space, common: Sequence[str]) -> Le
         ends = (dimension.interval.low, dimension.interval.high, dimension.interval.step or 0)
         return replace(dimension, whole=all(type(end) is int for end in ends))
     value: Any = None
-    for corner in space.corners():  # up to the first in which an option reads it
+    for words, corner in product(arms, space.corners()):  # up to the first in which an option reads it
         others = [word for word in corner if key_of(word) != key_of_now(dimension.key)]
-        value = compose_arm([*common, *others, f"{dimension.key}={_first(dimension)}"]).config
+        value = compose_arm([*words, *others, f"{dimension.key}={_first(dimension)}"]).config
         for part in key_of_now(dimension.key).split("."):
             value = getattr(value, part, None)
         if value is not None:
@@ -229,14 +235,15 @@ def _could_be_whole(interval: ValueRange) -> bool:
     return all(float(number).is_integer() for number in (interval.low, interval.last, interval.step or 0))
 
 
-def _check_role(key: str, *, evaluations: bool) -> None:
+def check_role(key: str, *, evaluations: bool) -> None:
+    """Raise UserError for a key that decides nothing by which settings are chosen; `evaluations`: as in `checked`."""
     roles = dict(all_fields())
     roles |= dict.fromkeys(groups(), Role.RECIPE)
     roles |= dict.fromkeys(EVALUATION_GROUPS, Role.EVALUATION) | dict.fromkeys(RUNTIME_GROUPS, Role.RUNTIME)
     if key == "seed":
-        raise UserError("seed: a search does not vary it; every trial trains with training_seed")
+        raise UserError("seed: no setting that is chosen; allowed: training_seed of a search, seeds of tune")
     key = key_of_now(key)
     if roles.get(key) is Role.RUNTIME:
-        raise UserError(f"{key}: decides no result; allowed in a search: keys that training depends on")
+        raise UserError(f"{key}: decides no result; allowed: keys that training depends on")
     if roles.get(key) is Role.EVALUATION and not (evaluations and key.partition(".")[0] == "decoding"):
         raise UserError(f"{key}: validation does not depend on it; allowed: keys that training depends on")

@@ -12,7 +12,7 @@ from ablab.config import compose_arm
 from ablab.config.schema import OF_A_SWEEP
 from ablab.errors import UserError, about, choices
 from ablab.fields import as_typed, flatten
-from ablab.search.space import checked
+from ablab.search.space import check_role, checked
 from ablab.store.records import Record
 from ablab.study.cells import (
     cells_of,
@@ -184,14 +184,14 @@ def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> l
     for key in tune.keys:
         if key in varied:
             raise UserError(f"tune.key={key}: it is what the arms differ by; allowed: a key that they leave alone")
+        check_role(key, evaluations=False)
     if tune.space is None:
         return [(f"{tune.key}={as_typed(value)}",) for value in tune.values or ()]
-    words, seed = (*common, *arms[0].words), f"seed={tune.seeds[0]}"
     space = checked(
         space_of(tune.space, "tune.space"),
-        words,
+        [(*common, *arm.words) for arm in arms],
         evaluations=False,
-        try_out=lambda tried: compose_arm([*tried, seed]).unread,
+        try_out=lambda tried: compose_arm([*tried, f"seed={tune.seeds[0]}"]).unread,
     )
     # Optuna takes a second to import, which only this needs.
     from ablab.search.sampling import draws

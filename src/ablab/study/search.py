@@ -141,7 +141,7 @@ def search(
         recipes.append(flatten(tried.recipe))
         return tried.composed.unread
 
-    whole = checked(space, common, evaluations="decoding_speed" in settings.objectives, try_out=try_out)
+    whole = checked(space, [common], evaluations="decoding_speed" in settings.objectives, try_out=try_out)
     base = planned([*common, *next(whole.corners()), *task_in_words(common).lean])
     _check_objectives(settings, base.task, recipes, "search." if file else "hydra.sweeper.")
     return SearchStudy(settings, whole, tuple(common), base, file, tuple(seeds), recipes)
