@@ -1,13 +1,16 @@
 """Arms are tuned alike: the same draws for each, the usual settings among them, and claims judged both ways."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ablab.commands.verification import ended_of
-from ablab.errors import UserError
+from ablab.errors import INTERRUPTED, UserError
 from ablab.judge.selection_of_study import of_study
 from ablab.study.definition import define
 from ablab.study.design import Arm
 from ablab.study.tuning import Tuned, TuningTrial, _best, at_an_edge
+from ablab.sweep.hydra import TypedLine
 from tests.study.pretend import pretend
 
 FILE = """
@@ -136,6 +139,21 @@ def test_a_report_rests_on_the_runs_of_tuning_too(tuned):
     selection = of_study(study)
     assert len(selection.tried) == 8
     assert {run.run_id for run in ended_of(selection)} == {run.folder.run_id for run in selection.tried}
+
+
+def test_runs_of_tuning_that_are_made_again_are_made_as_those_of_a_typed_line(tuned):
+    """A launcher chooses how many are made at a time, and so their threads, for what was typed."""
+    line = (*tuned(), "logger=none")
+    settled(line, best=(2, 1))
+    typed = []
+
+    def launch(board, *_):
+        typed.append(board.study.typed)
+        return False
+
+    line = TypedLine((*line, "rerun=true"))
+    assert line.sweep(SimpleNamespace(check=list, launching=lambda _: launch, is_here=True)) == INTERRUPTED
+    assert typed == [line.words]
 
 
 def test_tuned_arms_can_stand_alone(tuned):

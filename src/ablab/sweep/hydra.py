@@ -4,7 +4,7 @@ Words of the line configure Hydra's two.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Protocol
 
@@ -75,7 +75,8 @@ class TypedLine:
         launcher.check(cell.planned.config for cell in study.cells)
         launch = launcher.launching(policy.fail_fast)
         if policy.rerun and study.trials is not None:
-            study = study.trials  # settings that other code chose are chosen anew
+            # Settings that other code chose are chosen anew, by runs that are made as those were.
+            study = replace(study.trials, typed=self.words)
         code = sweep(study, launch, policy, console, is_here=launcher.is_here)
         if study.is_tuning and not code:
             code = sweep(define(self.words), launch, policy, console, is_here=launcher.is_here)
