@@ -9,6 +9,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,10 +17,15 @@ from ablab.commands.cli import main
 from ablab.errors import DROPPED, RUN_FAILED
 from ablab.files import write_json
 from ablab.store.chain import Chain
+from ablab.store.failures import write_failure
 from ablab.store.register import LOOP as LEDGER
 from ablab.store.register import Register, file_digest, waiting_for
+from ablab.study.definition import define
 from ablab.study.loop import Book, Declaration, Ledger, ledger_of, read_loop
+from ablab.sweep.loop_runs import LoopRuns, RunFailedError
+from ablab.tracking.console import Console
 from tests.loop.loops import LOOP, TRAIN, book, propose, started
+from tests.study.conftest import SMALL
 
 
 def test_a_loop_whose_name_has_a_dot_is_no_other_loop(tmp_path):
@@ -30,6 +36,19 @@ def test_a_loop_whose_name_has_a_dot_is_no_other_loop(tmp_path):
         for name in ("loop", "loop.2", "v1.2", "my/loop.yaml", "v1.2.yml")
     }
     assert found == {"loop": "loop", "loop.2": None, "v1.2": "v1.2", "my/loop.yaml": "loop", "v1.2.yml": "v1.2"}
+
+
+def test_the_ledger_hears_of_the_run_that_failed_and_not_of_those_that_were_stopped_for_it(tmp_path):
+    first, second = define((*SMALL, "seed=1,2", f"outputs={tmp_path}")).cells
+
+    def launch(*_):
+        write_failure(second.planned.folder.failure, "error", "no memory for it", None)
+        return True
+
+    launcher = SimpleNamespace(check=list, launching=lambda fail_fast: launch)
+    runs = LoopRuns(SimpleNamespace(name="loop"), tmp_path, launcher, Console(bars=False))
+    with pytest.raises(RunFailedError, match=f"{second.planned.run_id}: no memory for it"):
+        runs.train([first, second])
 
 
 def test_the_reason_is_registered_before_any_run(folder):

@@ -88,7 +88,8 @@ class LoopRuns:
         board = finish(study, self.launch, self.console)
         if board is None:
             raise StoppedError
-        for entry in board.entries.values():
+        # A run that failed comes before those that were stopped for it.
+        for entry in sorted(board.entries.values(), key=lambda one: one.state is not State.FAILED):
             if entry.state is State.FAILED and entry.failure is not None:
                 raise RunFailedError(f"{entry.cell.planned.run_id}: {entry.failure.line}")
             if entry.state not in RESULTS:
