@@ -70,6 +70,8 @@ def test_a_bad_line_is_said_before_anything_runs(line, place, capsys):
 
 
 CLAIMING = "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims:\n"
+TUNE = "tune: {values: [0.001, 0.002], seeds: [9]}\n"
+ADDING = CLAIMING.replace("[1]", "{from: 3, to: 6}")
 
 FILES = {
     "question: x\nseeds: [1]\nfactors: {norm: [pre, post]}\nclaims: [{arm: nosuch, expect: less}]\n": "no such arm",
@@ -106,6 +108,20 @@ FILES = {
     STUDY + "tune: {values: [1, 2], seeds: [2]}\n": "tune.seeds: 2 are seeds of the study too",
     STUDY + "tune: {key: layerdrop, values: [0.1, 0.2], seeds: [9]}\n": "tune.key=layerdrop",
     STUDY + "tune: {values: [0.1], seeds: [9]}\n": "at least 2",
+    STUDY + TUNE + "metric: test_bits_per_byte\n": "metric=test_bits_per_byte: no score of task=translation",
+    SEARCH + "metric: test_bits_per_byte\n": "metric=test_bits_per_byte: no score of task=translation",
+    STUDY.replace("[1, 2]", "{from: 3, to: 6}")
+    + TUNE: "seeds are added until all claims are settled, and there are none",
+    ADDING + "  - {arm: norm=post, expect: less}\nerror: moderated\n" + TUNE: "error=moderated: seeds are added",
+    ADDING + "  - {arm: norm=post, expect: less, metric: failures}\n" + TUNE: "shares of failures are judged once",
+    ADDING.replace("norm: [pre, post]", f"model.d_ff: {list(range(8, 35))}")
+    + "".join(f"  - {{arm: model.d_ff={size}, expect: less}}\n" for size in range(9, 35))
+    + TUNE: "and there are 52; allowed: up to 50",
+    "question: x\nseeds: [1]\nfactors: {decoding: [beam, greedy]}\nmetric: valid_loss\n"
+    + TUNE: "valid_loss cannot see",
+    CLAIMING.replace("norm: [pre, post]", "layerdrop: {a: [], b: [layerdrop=0]}")
+    + "  - {arm: b, expect: less}\n"
+    + TUNE: "settings have the same effect",
     "question: x\nseeds: [1, two]\n": "two",
     "seeds: [1]\n": "question",
     "question: [\n": "not readable as YAML",

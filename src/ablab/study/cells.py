@@ -12,7 +12,9 @@ from ablab.study.claims import Settled, check_measured, check_scale
 from ablab.study.design import Arm
 from ablab.study.study import Cell, by_arm, united
 from ablab.tasks.plan import plan
+from ablab.tasks.registry import known_tasks
 from ablab.tasks.score import Recipe
+from ablab.tasks.task import Task
 
 
 def cells_of(
@@ -111,6 +113,15 @@ def united_arms(arms: Sequence[Arm], names: Mapping[str, str]) -> list[Arm]:
     """Return the arms under their new names, each once."""
     first = {names[arm.name]: arm for arm in reversed(arms)}
     return [replace(first[name], name=name) for name in dict.fromkeys(names[arm.name] for arm in arms)]
+
+
+def check_scores(task: Task, metrics: Collection[str]) -> None:
+    """Raise UserError for a score that only other tasks have."""
+    of_others = {name for other in known_tasks() for name in (*other.measured, *other.of_curves)}
+    allowed = [*task.measured, *task.of_curves]
+    for name in sorted(of_others.intersection(metrics)):
+        if name not in allowed:
+            raise UserError(f"metric={name}: no score of task={task.name}; allowed: {', '.join(allowed)}")
 
 
 def check_all_measured(claims: Sequence[Settled], cells: Sequence[Cell]) -> None:

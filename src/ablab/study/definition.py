@@ -1,7 +1,7 @@
 """Definition of a study from typed words: its arms, its seeds, the run of each pair, and the tuning study before it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -20,6 +20,7 @@ from ablab.study.cells import (
     check_differ,
     check_distinct,
     check_scales,
+    check_scores,
     one_arm_a_run,
     united_arms,
 )
@@ -43,8 +44,7 @@ from ablab.study.typed import (
     words_of,
 )
 from ablab.study.worth import claims_of, lengths_of
-from ablab.tasks.registry import known_tasks, task_in_words
-from ablab.tasks.task import Task
+from ablab.tasks.registry import task_in_words
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -107,6 +107,7 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
         lengths = lengths_of(experiment, arms, baseline, common)
         compared_arms = arms if lengths is None else [*arms, *lengths.arms]
         compared = Compared(compared_arms, grid.baselines, claims_of(experiment, grid, lengths))
+        metrics = {experiment.metric, *(claim.metric for claim in compared.claims)}
         tuned, trials = [], None
         if experiment.tune is not None:
             usual = list(cells_of(arms, seeds[:1], common, naming=True))
@@ -116,13 +117,20 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
             records = records_of(trials)
             if records is None:
                 check_scales_when_tuned(experiment.tune, compared.claims, usual, trials, len(settings))
+                check_scores(usual[0].planned.task, metrics)
+                twice = experiment.tune.judged == "both"
+                if twice:
+                    check_differ(arms, usual, metrics)
+                    check_distinct(compared.claims, usual)
+                if looks is not None:
+                    check_followed([*compared.claims] * (1 + twice), experiment.error)
                 return trials
             tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
             compared = compared_when_tuned(experiment.tune, compared, tuned, grid, common)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
-        _check_scores(cells[0].planned.task, [experiment.metric, *(claim.metric for claim in compared.claims)])
+        check_scores(cells[0].planned.task, metrics)
         check_all_measured(compared.claims, cells)
-        check_differ(compared.arms, cells, {experiment.metric, *(claim.metric for claim in compared.claims)})
+        check_differ(compared.arms, cells, metrics)
         check_distinct(compared.claims, cells)
         if looks is not None:
             check_followed(compared.claims, experiment.error)
@@ -167,15 +175,6 @@ def _of_tuned(claim: Settled, names: Mapping[str, str]) -> Settled:
     found = claim.renamed(names)
     # What weighs several arms has a name in words.
     return found if not claim.parts else found.model_copy(update={"arm": f"{claim.arm}{TUNED}"})
-
-
-def _check_scores(task: Task, names: Iterable[str]) -> None:
-    """Raise UserError for a score that only other tasks have."""
-    of_others = {name for other in known_tasks() for name in (*other.measured, *other.of_curves)}
-    allowed = [*task.measured, *task.of_curves]
-    for name in names:
-        if name in of_others and name not in allowed:
-            raise UserError(f"metric={name}: no score of task={task.name}; allowed: {', '.join(allowed)}")
 
 
 def settings_to_try(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from ablab.fields import Role, flatten
 from ablab.files import json_digest, read_json
 from ablab.search.settings import Dimensions, SearchBlock, Settings, ValueRange, objectives_of, validated
 from ablab.search.space import RUNTIME_GROUPS, Range, Space, checked, levels, parsed
-from ablab.study.cells import cells_of, check_all_measured
+from ablab.study.cells import cells_of, check_all_measured, check_scores
 from ablab.study.claims import Settled, check_measured, check_scale, settled
 from ablab.study.design import Arm, check_labels
 from ablab.study.experiment import WORTH, Experiment, find, read
@@ -242,6 +242,7 @@ def _declared_search(name: str, file: StudyFile, overrides: Sequence["Override"]
         check_of_runs(experiment.common)
         claims = _claims(experiment, ARMS)
         found = _declared(file, experiment.search, (*experiment.common, *common), seeds)
+        check_scores(found.base.task, {experiment.metric, *(claim.metric for claim in claims)})
         for claim in claims:
             check_measured(claim, found.base)
             check_scale(claim, found.recipes)  # the winner may be any of them
