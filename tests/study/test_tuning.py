@@ -215,6 +215,16 @@ def test_a_key_is_tuned_that_any_of_the_arms_reads(tuned, tmp_path, first, secon
     assert {name.partition(",")[0] for name in read} == {"optim=muon"}
 
 
+def test_settings_that_an_arm_does_not_read_are_not_said_to_be_its_best(tuned, tmp_path):
+    words = tuned()
+    text = (tmp_path / "t.yaml").read_text().replace("norm: [pre, scalenorm]", "optim: [adam, muon]")
+    text = text.replace("arm: scalenorm", "arm: muon").partition("  space:")[0]
+    (tmp_path / "t.yaml").write_text(f"{text}  key: optim.momentum\n  values: [0.8, 0.9, 0.95]\n  seeds: [101]\n")
+    adam, muon = settled(words, best=(2, 2)).tuned
+    assert (adam.best.name, adam.words, at_an_edge(adam)) == ("usual settings", ("optim=adam",), [])
+    assert (muon.best.name, at_an_edge(muon)) == ("optim.momentum=0.95", ["optim.momentum=0.95"])
+
+
 def test_a_best_value_at_an_end_of_what_was_tried_is_said():
     trials = [TuningTrial((f"optim.lr={rate}", f"norm={rate}x"), 1.0) for rate in (0.1, 0.2, 0.3)]
     arm = Arm("a", ())

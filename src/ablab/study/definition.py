@@ -125,8 +125,10 @@ def _declared(name: str, overrides: Sequence["Override"]) -> Study:
                 if looks is not None:
                     check_followed([*compared.claims] * (1 + twice), experiment.error)
                 return trials
-            tuned = tuned_of(arms, experiment.tune, settings, records, usual_runs(experiment.tune, arms, common))
-            compared = compared_when_tuned(experiment.tune, compared, tuned, grid, common)
+            own = usual_runs(experiment.tune, arms, common)
+            words = {cell.arm: cell.words for cell in trials.cells}
+            tuned = tuned_of(arms, experiment.tune, settings, records, own, words)
+            compared = compared_when_tuned(experiment.tune, compared, tuned, grid)
         cells = list(cells_of(compared.arms, seeds, common, naming=True))
         check_scores(cells[0].planned.task, metrics)
         check_all_measured(compared.claims, cells)
@@ -256,16 +258,14 @@ def usual_runs(tune: Tune, arms: Sequence[Arm], common: Sequence[str]) -> dict[s
     return {cell.arm: cell.planned.run_id for cell in cells}
 
 
-def compared_when_tuned(
-    tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid, common: Sequence[str]
-) -> Compared:
+def compared_when_tuned(tune: Tune, compared: Compared, tuned: Sequence[Tuned], grid: Grid) -> Compared:
     """Return what is compared once the arms are tuned: they with their best settings, alone or beside the usual ones.
 
     Beside these, each is compared with its baseline at its own best settings. The claims of that come first. Those at
     usual settings are secondary: they show what tuning changes, and must not widen the intervals of what the study
     asks.
     """
-    words = {one.arm.name: _read_of(one, common) for one in tuned}
+    words = {one.arm.name: one.words for one in tuned}
     if tune.judged == "tuned":
         return replace(compared, arms=[replace(arm, words=words[arm.name]) for arm in compared.arms])
     names = {one.arm.name: one.name for one in tuned}
@@ -274,9 +274,3 @@ def compared_when_tuned(
     baselines = {**usual, **{names[arm]: names[base] for arm, base in usual.items()}}
     secondary = [claim.model_copy(update={"secondary": True}) for claim in compared.claims]
     return Compared(arms, baselines, [*(_of_tuned(claim, names) for claim in compared.claims), *secondary])
-
-
-def _read_of(one: Tuned, common: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a tuned arm without those of its best settings that have no effect beside the others."""
-    unread = compose_arm((*common, *one.words)).unread
-    return (*one.arm.words, *(word for word in one.best.words if word not in unread))

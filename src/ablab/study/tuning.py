@@ -34,6 +34,7 @@ class TuningTrial:
     `loss`: the mean validation loss, which orders trials of equal cost: other scores may not tell those apart that
     learn too little. `seconds`: the machine time of each run, by its id. `is_usual`: the settings are the arm's own,
     which a list of values can name too. `of_runs`: the values of the tuned keys that its runs have, whatever said them.
+    `unread`: those of the words that have no effect in the arm.
     """
 
     words: Words
@@ -42,16 +43,22 @@ class TuningTrial:
     is_usual: bool = False
     loss: float | None = None
     of_runs: Mapping[str, Any] = field(default_factory=dict)
+    unread: Words = ()
+
+    @property
+    def read(self) -> Words:
+        """The words that have an effect in the arm, beside its others."""
+        return tuple(word for word in self.words if word not in self.unread)
 
     def values(self) -> dict[str, str]:
         """Return the values of the tuned keys, as typed."""
         own = {key: as_typed(value) for key, value in self.of_runs.items()}
-        return own | {word.partition("=")[0]: word.partition("=")[2] for word in self.words}
+        return own | {word.partition("=")[0]: word.partition("=")[2] for word in self.read}
 
     @property
     def name(self) -> str:
         """The settings as a user would type them."""
-        return ",".join(self.words) or USUAL
+        return ",".join(self.read) or USUAL
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Tuned:
     @property
     def words(self) -> Words:
         """The words of the arm with its best settings."""
-        return (*self.arm.words, *self.best.words)
+        return (*self.arm.words, *self.best.read)
 
 
 def trial_arms(arms: Sequence[Arm], settings: Sequence[Words], lean: Words = ()) -> list[Arm]:
@@ -84,20 +91,25 @@ def tuned_of(
     settings: Sequence[Words],
     records: Mapping[str, Sequence[Record]],
     usual: Mapping[str, str],
+    read: Mapping[str, Words],
 ) -> list[Tuned]:
     """Return each arm with its best settings.
 
     `records`: of each trial arm, one for each seed. `usual`: of each arm, the id of a run of tuning with its own
-    settings, whether such a run was made or not.
+    settings, whether such a run was made or not. `read`: of each trial arm, the words that its runs read.
     """
     found = []
     for arm in arms:
-        trials = [_trial(words, records[_trial_name(arm, words)], tune, usual[arm.name]) for words in settings]
+        names = [_trial_name(arm, words) for words in settings]
+        trials = [
+            _trial(words, records[name], tune, usual[arm.name], read[name])
+            for words, name in zip(settings, names, strict=True)
+        ]
         found.append(Tuned(arm, trials, _best(arm, trials)))
     return found
 
 
-def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> TuningTrial:
+def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str, read: Words) -> TuningTrial:
     return TuningTrial(
         words,
         _mean(records, tune.metric),
@@ -105,6 +117,7 @@ def _trial(words: Words, records: Sequence[Record], tune: Tune, usual: str) -> T
         seconds={record.run_id: record.cost.seconds for record in records},
         is_usual=any(record.run_id == usual for record in records),
         of_runs={key: value for key, value in flatten(records[0].settings).items() if key in tune.keys},
+        unread=tuple(word for word in words if word not in read),
     )
 
 
