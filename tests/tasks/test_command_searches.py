@@ -170,7 +170,7 @@ def test_a_search_that_is_cut_short_and_one_of_another_space_say_what_is_so(fold
     Path("bowl.py").write_text(BOWL)
     Path("experiments/bowl.yaml").write_text(SEARCH.replace("high: 1.0", "high: 0.9").replace("trials: 5", "trials: 2"))
     assert main(["train", "-m", "experiment=bowl", "logger=none"]) == 0
-    assert "in another storage" not in capsys.readouterr().out
+    assert "This storage lacks" not in capsys.readouterr().out
 
 
 TYPED = (

@@ -21,6 +21,7 @@ from ablab.sweep.search_report import TRIALS, about_line, closing_lines, left_of
 from ablab.sweep.sweep import WAIT, Launch, Policy
 from ablab.sweep.watch import RETRIES, Interruptions
 from ablab.tasks.plan import Planned, check_writable
+from ablab.text import how_many
 from ablab.tracking.console import Console
 from ablab.tracking.open import ready
 
@@ -93,9 +94,10 @@ class _SearchSweep:
         if settings.storage is not None:
             self.console.say(f"Trials are kept in {masked(settings.storage)}")
         if (lacking := _known_before(self.search) - len(self.board.all_trials)) > 0:
+            key = "hydra.sweeper.storage=" if self.search.file is None else "search.storage:"
             self.console.say(
-                f"{lacking} earlier trials of this search are in another storage; "
-                "hydra.sweeper.storage= as it was then goes on with them"
+                f"This storage lacks {how_many(lacking, 'earlier trial')} of this search; if another has them, "
+                f"{key} as it was then goes on with them"
             )
         before = sum(trial.outcome is not None for trial in self.board.all_trials)
         going = self._work(launch)

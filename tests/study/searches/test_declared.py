@@ -9,6 +9,7 @@ from ablab.commands.cli import main
 from ablab.commands.sync import unsent
 from ablab.errors import DONE, UserError
 from ablab.judge.selection_of_study import of_study
+from ablab.search.storage import JOURNAL
 from ablab.study.definition import define
 from ablab.study.ledger import register
 from ablab.study.search import announced, define_search
@@ -113,3 +114,10 @@ def test_a_word_that_half_of_the_space_reads_is_common_to_all(place):
     (place / "half.yaml").write_text(text.replace("common: [", "common: [drophead.p=0.3, "))
     found = define_search((f"experiment={place / 'half.yaml'}",))
     assert [cell.seed for cell in announced(found).cells] == [101, 102]
+
+
+def test_a_declared_search_names_the_storage_of_its_file(place):
+    search = define_search(("experiment=find",))
+    assert done(search)[0] == DONE
+    (search.folder / JOURNAL).unlink()
+    assert "lacks 3 earlier trials of this search; if another has them, search.storage: as it was" in done(search)[2]

@@ -29,15 +29,18 @@ def test_so_many_trials_in_all_over_interruptions(tmp_path):
     assert done(more)[1] == ["trial 4", "trial 5"]
 
 
-def test_a_search_whose_storage_is_another_says_that_its_trials_are_elsewhere(tmp_path):
-    """It begins anew there, under the same name; in the former storage it goes on, and nothing is said."""
+def test_a_search_whose_storage_is_another_says_that_it_lacks_trials(tmp_path):
+    """It begins anew there, under the same name; in the former storage it goes on, and nothing is said.
+
+    Its trials may also be gone, with the journal.
+    """
     first = searched(tmp_path, trials=2)
-    assert "another storage" not in done(first)[2]
+    assert "This storage lacks" not in done(first)[2]
     other = searched(tmp_path, trials=2, storage=f"sqlite:///{tmp_path}/trials.db")
     assert other.study_name == first.study_name
     out = done(other)[2]
-    assert "2 earlier trials of this search are in another storage; hydra.sweeper.storage= as it was then" in out
-    assert "another storage" not in done(searched(tmp_path, trials=3))[2]
+    assert "lacks 2 earlier trials of this search; if another has them, hydra.sweeper.storage= as it was then" in out
+    assert "This storage lacks" not in done(searched(tmp_path, trials=3))[2]
 
 
 class Interrupting(Fake):
