@@ -11,6 +11,7 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from ablab.config import compose_arm
 from ablab.errors import UserError
 from ablab.files import csv_text, write_json, write_text
 from ablab.search.settings import direction_of, label_of, objectives_of
@@ -151,7 +152,9 @@ def _next_line(search: SearchStudy, leader: Trial) -> str:
     """Return the line that runs the winner on seeds that had no part in choosing it."""
     first = max(101, search.settings.training_seed + 1)
     seeds = ",".join(str(first + number) for number in range(FRESH))
-    return f"{program('train')} -m {shlex.join((*search.common, *leader.words))} seed={seeds}"
+    words = (*search.common, *leader.words)
+    unread = compose_arm(words).unread
+    return f"{program('train')} -m {shlex.join(word for word in words if word not in unread)} seed={seeds}"
 
 
 def table_lines(trials: Trials, all_trials: Sequence[Trial]) -> Iterator[str]:

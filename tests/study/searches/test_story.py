@@ -2,12 +2,15 @@
 
 import csv
 import json
+import shlex
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
-from ablab.sweep.search_report import known_trials
+from ablab.study.definition import define
+from ablab.sweep.search_report import _next_line, known_trials
 from ablab.sweep.sweep import Policy
 from tests.study.searches.conftest import Fake, done, outcomes, searched
 
@@ -41,6 +44,14 @@ def test_a_search_whose_storage_is_another_says_that_it_lacks_trials(tmp_path):
     out = done(other)[2]
     assert "lacks 2 earlier trials of this search; if another has them, hydra.sweeper.storage= as it was then" in out
     assert "This storage lacks" not in done(searched(tmp_path, trials=3))[2]
+
+
+def test_the_next_line_has_no_word_that_the_winner_does_not_read(tmp_path):
+    space = ("optim=adam,muon", "optim.momentum=interval(0.8,0.99)")
+    search = searched(tmp_path, "optim.weight_decay=0.1", space=space)
+    winner = SimpleNamespace(words=("optim=adam", "optim.momentum=0.9"))
+    _, _, words = _next_line(search, winner).partition(" -m ")
+    assert len(define(tuple(shlex.split(words))).cells) == 3
 
 
 class Interrupting(Fake):
