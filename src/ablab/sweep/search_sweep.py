@@ -81,7 +81,8 @@ class _SearchSweep:
         self.board = SearchBoard(search, trials)
         self.open: defaultdict[str, list[int]] = defaultdict(list)
         """Numbers of the trials that wait for a run, by the run's key."""
-        self.attempts: Counter[int] = Counter()
+        self.attempts: Counter[str] = Counter()
+        """How often this command has begun a run, by its key: trials may share it."""
         self.interruptions = Interruptions()
         self.failures = 0
 
@@ -153,7 +154,7 @@ class _SearchSweep:
         run_id = cell.planned.run_id
         known = bool(self.open[cell.key])
         entry = self.board.of(cell.key) if known else self.board.add(cell)
-        fresh = self.attempts[trial.number] == 0
+        fresh = self.attempts[cell.key] == 0
         if fresh and entry.state is State.FAILED and entry.failure is not None:
             if entry.failure.kind == "error" and not self.policy.retry_failed:
                 self._report(trial, "failed", reason=entry.failure.line, run_id=run_id)
@@ -163,13 +164,13 @@ class _SearchSweep:
         self.open[cell.key].append(trial.number)
         if known or entry.state is State.RUNNING:
             return None
-        was_interrupted = self.attempts[trial.number] > 0 and entry.state is not State.FAILED
+        was_interrupted = not fresh and entry.state is not State.FAILED
         if was_interrupted and (why := self.interruptions.count(entry, self.board.stops.get(cell.key))):
             self.board.given_up.setdefault(cell.key, why)
         if cell.key in self.board.given_up:
             return None
         self.interruptions.begin(entry)
-        self.attempts[trial.number] += 1
+        self.attempts[cell.key] += 1
         return cell
 
     def _on_end(self, entry: LedgerEntry, code: int | None) -> str | None:
@@ -181,7 +182,7 @@ class _SearchSweep:
         for number in list(waiting):
             if self._settled(by_number[number], entry):
                 waiting.remove(number)
-        if waiting and entry.failure is not None and entry.state is State.FAILED:
+        if waiting and entry.failure is not None and entry.state is State.FAILED and not entry.is_refused:
             return f"{entry.cell.arm}: {entry.failure.line}; it is tried once more"
         return None
 
@@ -210,7 +211,11 @@ class _SearchSweep:
         failure = entry.failure
         if fresh or entry.state is not State.FAILED or failure is None:
             return False
-        if self.attempts[trial.number] <= RETRIES[failure.kind] and not self.policy.fail_fast:
+        if entry.is_refused:  # it goes on by its former code, or with mixed=true
+            self.board.given_up.setdefault(entry.cell.key, failure.line)
+            self.failures += 1
+            return False
+        if self.attempts[entry.cell.key] <= RETRIES[failure.kind] and not self.policy.fail_fast:
             return False
         self._report(trial, "failed", run_id=run_id, reason=f"{failure.line} ({failure.kind})")
         return True

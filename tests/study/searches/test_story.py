@@ -85,6 +85,36 @@ def test_a_trial_that_is_cancelled_or_comes_nowhere_waits_for_the_same_line(tmp_
     assert done(search)[:2] == (DONE, ["trial 1"])
 
 
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_trial_that_other_code_has_begun_waits_for_that_code_or_mixed(tmp_path, fail_fast):
+    search = searched(tmp_path)
+    done(search, Fake({"trial 1": "stop"}))
+    code, launched, out = done(search, Fake({"trial 1": "refused"}), Policy(fail_fast=fail_fast))
+    assert (code, launched) == (FAILED, ["trial 1"] if fail_fast else ["trial 1", "trial 2", "trial 3"])
+    assert "trial 1, seed 1: x" in out
+    assert "once more" not in out
+    assert known_trials(search).all()[1].outcome is None
+    mixed = searched(tmp_path, "mixed=true")
+    assert mixed.study_name == search.study_name
+    assert done(mixed)[0] == DONE
+    assert outcomes(search) == ["finished"] * 4
+
+
+@pytest.mark.parametrize(("kind", "times"), [("error", 1), ("killed", 2)])
+def test_trials_that_share_a_run_share_its_failure(tmp_path, kind, times):
+    """It is tried again as often as a run that is one trial's, and nothing else is promised."""
+
+    class AtOnce(Fake):
+        def __call__(self, board, cells, alone, console, on_end):
+            return super().__call__(board, list(cells), alone, console, on_end)
+
+    search = searched(tmp_path, space=("layerdrop=0.1,0.2",))
+    code, launched, out = done(search, AtOnce({f"trial {number}": kind for number in range(4)}), jobs=4)
+    runs = len({trial.words for trial in known_trials(search).all()})
+    assert (code, outcomes(search)) == (FAILED, ["failed"] * 4)
+    assert (len(launched), out.count("once more")) == (times * runs, (times - 1) * runs)
+
+
 def test_a_finished_run_costs_nothing(tmp_path):
     space = ("layerdrop=0.1,0.2", "model.dropout=0,0.1")
     search = searched(tmp_path, space=space, trials=12)
