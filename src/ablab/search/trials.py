@@ -105,6 +105,12 @@ class Trials:
         study_id = self._storage.get_study_id_from_name(self._study.study_name)
         return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
 
+    def note(self, trial: Trial, scores: Mapping[int, float]) -> None:
+        """Record the scores of validations, by their steps, that the process of the trial's run has not told."""
+        for step, value in scores.items():
+            if step not in trial.scores and math.isfinite(value):
+                self._storage.set_trial_intermediate_value(self._id_of(trial.number), step, value)
+
     def tell(
         self,
         number: int,

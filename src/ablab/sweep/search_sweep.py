@@ -203,6 +203,9 @@ class _SearchSweep:
                 loss = task.loss_of(record)
                 if loss is not None and task.scores[task.loss].higher_is_better:
                     loss = -loss  # a command may name an accuracy first
+                if self.search.settings.stopping != "none":  # a run that was there has told nothing to this search
+                    key = validated(task)[self.trials.names[0]]
+                    self.trials.note(trial, {int(one["step"]): one[key] for one in record.validations if key in one})
                 self._report(trial, "finished", values, run_id=run_id, steps=steps, total_steps=steps, loss=loss)
             return True
         if trial.to_stop is not None and record is None and entry.state is not State.RUNNING:

@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from ablab.errors import DONE, FAILED, INTERRUPTED, UserError
+from ablab.store.run_folder import RunFolder
 from ablab.study.definition import define
 from ablab.sweep.search_report import _next_line, known_trials
 from ablab.sweep.sweep import Policy
@@ -125,6 +126,19 @@ def test_a_finished_run_costs_nothing(tmp_path):
     other = searched(tmp_path, space=space, trials=12, seed=2)
     assert other.name != search.name
     assert len(done(other)[1]) + len(launched) <= 4
+
+
+def test_a_finished_run_tells_by_its_validations_which_trials_are_poor(tmp_path):
+    """Else the median would be that of the few whose runs this search has made itself."""
+    first = searched(tmp_path)
+    done(first)
+    told = [{"step": 4.0, "loss": 0.3}, {"step": 8.0, "loss": 0.2}]
+    for trial in known_trials(first).all():
+        folder = RunFolder(first.outputs / "runs" / trial.run_id)
+        folder.write_record(folder.record().model_copy(update={"validations": told}))
+    other = searched(tmp_path, stopping="median")
+    assert done(other)[1] == []
+    assert [trial.scores for trial in known_trials(other).all()] == [{4: 0.3, 8: 0.2}] * 4
 
 
 def test_what_failed_or_diverged_is_counted_and_told(tmp_path):
