@@ -5,6 +5,7 @@ import pytest
 from ablab.commands.cli import main
 from ablab.config import compose
 from ablab.config.groups import groups
+from ablab.transformer.stages.schedules import schedules
 from ablab.transformer.translation.contracts import of_corpora, of_model, of_pruning, of_training
 from ablab.transformer.translation.contracts.laws import BrokenError
 from ablab.transformer.translation.verbs.check import _broken
@@ -196,6 +197,32 @@ def test_a_rate_out_of_its_range_ends_training_in_a_line(study, capsys):
     line = ["train", "smoke=true", "pruning=none", "logger=none", "trainer.threads=1", "schedule=sinking"]
     assert main(line) == 2
     assert "the learning rate at step 5 is -" in capsys.readouterr().err
+
+
+BY_OTHERS = """
+import numpy as np
+import torch
+
+def wave(step: int, *, peak: float, total: int) -> float:
+    return peak * (1 + np.cos(np.pi * min(1.0, step / total))) / 2
+
+def sinking(step: int, *, p: float = 0.2) -> float:
+    return p * torch.sigmoid(torch.tensor(-float(step)))
+"""
+
+
+def test_rates_may_be_numbers_of_numpy_and_torch(study):
+    """A checkpoint holds the learning rate, and refuses what it does not know; metrics.csv holds both."""
+    options = {
+        "schedule/wave": "_target_: parts.wave\n",
+        "drophead/sinking": "_target_: parts.sinking\nsites: [decoder]\n",
+    }
+    study(BY_OTHERS, options)
+    words = ["schedule=wave", "drophead=sinking", "pruning=none", "logger=none", "smoke=true", *SIZE]
+    config = compose(words).config
+    for law in of_training.laws(words, of_model.built, of_optimiser=False):
+        assert _broken(law, config) is None
+    assert {tuple(map(type, row)) for row in schedules(config).rows()} == {(int, float, float)}
 
 
 def test_a_rule_that_fails_at_another_depth_is_found(study):

@@ -81,14 +81,14 @@ def _drophead_rate(config: TransformerConfig) -> Callable[[int, Place], float]:
         rate: Callable[[int], float] = construct(part, {**facts, **config.drophead.own})
         return rate
 
-    return lambda step, place: at(place)(step)
+    return lambda step, place: float(at(place)(step))
 
 
 def _learning_rate(config: TransformerConfig, state: TrainingState) -> Callable[[int], float]:
     schedule = _schedule(config)
     if isinstance(schedule, ValidationSchedule):
-        return lambda step: schedule.rate(step, state.validations)
-    return schedule
+        return lambda step: float(schedule.rate(step, state.validations))
+    return lambda step: float(schedule(step))
 
 
 def _schedule(config: TransformerConfig) -> ValidationSchedule | Callable[[int], float]:

@@ -56,7 +56,7 @@ class Schedules:
         """Yield step, learning rate and DropHead rate."""
         last = self.steps.stop - 1
         for step in (*self.steps, *([] if self.steps[-1] == last else [last])):
-            yield step, self.learning_rate(step), self.drophead(step)
+            yield step, float(self.learning_rate(step)), float(self.drophead(step))
 
 
 def schedules(config: TransformerConfig) -> Schedules:
@@ -76,7 +76,7 @@ def schedules(config: TransformerConfig) -> Schedules:
     return Schedules(
         {**settings, "codes": codes},
         range(1, last + 1, -(-last // MOST_ROWS)),
-        (lambda step: float(schedule.rate(step, []))) if by_validation else schedule,
+        (lambda step: schedule.rate(step, [])) if by_validation else schedule,
         construct(chosen_part(config.drophead), {**facts, **_place(config), **config.drophead.own}),
         (_said("Learning rate", learning), _said("DropHead", dropping)),
         list(_notes(config, by_validation=by_validation)),
