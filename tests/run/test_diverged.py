@@ -13,7 +13,9 @@ def test_a_loss_that_is_not_a_number_is_a_diverged_run(tmp_path):
     assert "not a number" in record.reason
     assert record.selected is None
     assert not (store.run.path / "evaluations").exists()
-    assert "Next: a smaller optim.lr" in store.said.out or "smoke" in store.said.out
+    assert f"diverged    {record.reason}" in store.said.out
+    assert "Next: a smaller optim.lr" in store.said.out
+    assert "every stage ran" not in store.said.out
 
 
 def test_a_run_at_the_unigram_loss_is_diverged_but_scored(tmp_path):

@@ -63,6 +63,7 @@ class Console:
         self, task: Task, folder: RunFolder, record: Record, evaluation: Any, curve: Any, *, smoke: bool
     ) -> None:
         """Print the results of a run, its cost, its folder and suggested next commands."""
+        smoke = smoke and record.state == "finished"  # of one that diverged, not every stage ran
         self.rich.print()
         for key, value in _rows(task, record, evaluation, smoke=smoke):
             self.rich.print(Text.assemble((f"{key:<11} ", "bold"), value))
