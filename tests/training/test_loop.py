@@ -69,7 +69,7 @@ class Saving:
         self.saved.append(state.step)
 
 
-def train(monkeypatch, seconds_apart: float = 1e9, valid_loss: float = 2.0):
+def train(monkeypatch, seconds_apart: float = 1e9, valid_loss: float = 2.0, grad_norm: float = 1.0):
     """20 steps of 30 tokens, validated at the end, on a device that is always behind."""
     clock, state, ears, saving = Clock(), TrainingState(), Ears(), Saving(seconds_apart)
     monkeypatch.setattr(loop, "time", clock)
@@ -94,7 +94,7 @@ def train(monkeypatch, seconds_apart: float = 1e9, valid_loss: float = 2.0):
     follows.on_train_start(trainer, module)
     for step in range(1, 21):
         clock.now += STEP
-        module.report = StepReport(step, OnDevice(clock), 30, 1.0, 0.1, 0.0, {})
+        module.report = StepReport(step, OnDevice(clock), 30, grad_norm, 0.1, 0.0, {})
         follows.on_train_batch_end(trainer, module, None, [], step)
     assert trainer.should_stop
     return Trained(state, ears.looks, saving.saved, ears.validations, follows.outcome)
@@ -131,6 +131,12 @@ def test_whoever_saves_waits_for_the_device_and_that_is_training(monkeypatch):
     state, waits = trained.state, len({10, 20, *trained.saved})
     assert state.train_seconds == 20 * STEP + waits * QUEUED
     assert state.seconds == state.train_seconds + VALIDATING
+
+
+def test_a_gradient_that_is_not_a_number_is_divergence_and_the_loss_is_not_blamed(monkeypatch):
+    trained = train(monkeypatch, grad_norm=math.nan)
+    assert trained.outcome.reason.startswith("the gradient norm is not a number at step ")
+    assert not trained.looks
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])

@@ -34,7 +34,7 @@ class TrainingResult:
 
 
 def _not_a_number(which: str, step: int) -> TrainingResult:
-    return TrainingResult("diverged", f"the {which} loss is not a number at step {step}")
+    return TrainingResult("diverged", f"the {which} is not a number at step {step}")
 
 
 class TrainingLoop(pl.Callback):
@@ -83,15 +83,15 @@ class TrainingLoop(pl.Callback):
         end = self.ends.before_validation(state)
         due = state.step % self.valid_every == 0 or end is not None
         saves = self.checkpoints.is_due(state.step, self._now - self._saved)
-        finite = True
+        wrong = None
         if due or state.step % LOG_EVERY == 0:
-            finite = self._log(report, batch)
+            wrong = self._log(report, batch)
         elif saves or self.stop_asked:
             self._catch_up(report)
         self.workers.check()  # after waiting for the device, so that no step spoilt by a lost process is saved
         stops = self.stop_asked
-        if not finite:
-            return self._end(trainer, _not_a_number("training", state.step))
+        if wrong is not None:
+            return self._end(trainer, _not_a_number(wrong, state.step))
         if due:
             outcome = self._validate(module, end)
             if outcome is not None:
@@ -122,11 +122,11 @@ class TrainingLoop(pl.Callback):
         self.state.train_seconds += self._elapsed()
         return found
 
-    def _log(self, report: StepReport, batch: list[MicroBatch]) -> bool:
-        """Send measurements to the callbacks; return False if the loss or the gradient norm is not finite."""
+    def _log(self, report: StepReport, batch: list[MicroBatch]) -> str | None:
+        """Send measurements to the callbacks, or return which of them is not finite: the loss or the gradient norm."""
         loss, grad_norm = self._catch_up(report)
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            return False
+            return "gradient norm" if math.isfinite(loss) else "training loss"
         seconds, tokens = self._last_log
         spent = max(self.state.train_seconds - seconds, 1e-9)
         measurements = Measurements(
@@ -141,7 +141,7 @@ class TrainingLoop(pl.Callback):
         )
         self._last_log = (self.state.train_seconds, self.state.tokens)
         self.callbacks.on_log(measurements)
-        return True
+        return None
 
     def _validate(self, module: TrainingModule, end: str | None) -> TrainingResult | None:
         """Validate, save, and return the result if training ends now: diverged, by `end`, a criterion or a callback."""
@@ -150,7 +150,7 @@ class TrainingLoop(pl.Callback):
             validation, samples = self.validate(module.model, self.state.step)
             if not math.isfinite(validation.loss):  # the loss of the step, of the weights before it, was
                 self._elapsed()
-                return _not_a_number("validation", self.state.step)
+                return _not_a_number("validation loss", self.state.step)
             is_best = all(validation.better_than(other, self.ends.monitor) for other in validations)
             validations.append(validation)
             # Before the checkpoint: after a kill, a validation sent twice can be undone, one never sent is lost.
