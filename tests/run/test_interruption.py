@@ -142,6 +142,25 @@ def test_a_second_signal_ends_at_once_as_one_that_stopped(tmp_path, monkeypatch,
     assert capsys.readouterr().err.endswith("stopped\n")
 
 
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("step\n")], ids=["gone", "cut"])
+def test_curves_damaged_after_the_last_step_are_mended_before_they_are_sealed(damage, tmp_path, monkeypatch):
+    line = (*TINY, "smoke=true", "logger=none", "pruning=none", "decoding=greedy", f"outputs={tmp_path}")
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_record", kill)
+        assert typed(*line).code == 130
+    run = _run(tmp_path / "smoke")
+    damage(run.metrics)
+    continued = typed(*line)
+    assert continued.code == 0
+    assert "metrics.csv was damaged: it has the validations again" in continued.out
+    validated = [row["step"] for row in read_metrics(run.metrics) if "valid_loss" in row]
+    assert validated == [validation["step"] for validation in run.record().validations]
+
+
 def _start_and_kill(line: tuple[str, ...], outputs: Path, number: int, at: int) -> subprocess.CompletedProcess[str]:
     """A process of its own, sent the signal once its curves reach step `at`."""
     process = subprocess.Popen(

@@ -55,6 +55,11 @@ class MetricsCallback(Callback):
     def on_save(self) -> None:
         self.metrics.sync()
 
+    def on_over(self, state: TrainingState) -> None:
+        """Mend the file, which the record seals."""
+        self.on_fit_start(state)
+        self.on_fit_end()
+
     def on_fit_end(self) -> None:
         self._open.close()
 
