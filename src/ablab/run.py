@@ -76,7 +76,8 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
     work = _prepared(planned, console) if record is None else None  # refused runs must not reach a tracker
     trial = planned.config.search_trial
     stops = None if work is None or trial is None else Stopping(trial, console.say)
-    with suppress(_UnfinishedError), open_tracker(planned, console.say) as tracker:
+    with ExitStack() as last, suppress(_UnfinishedError), open_tracker(planned, console.say) as tracker:
+        last.callback(beating.spent.keep)
         if (dataset := task.dataset(planned)) is not None:
             tracker.dataset(*dataset)
         callbacks = task.callbacks(planned, console, beating, tracker)
@@ -96,8 +97,6 @@ def _completed(planned: Planned, record: Record | None, console: Console, beatin
         if planned.lacks_curve(record):
             task.measure_curve(planned, record, callbacks)
         beating.spent.begin("wait")
-    if record is not None:
-        beating.spent.keep()
     return record
 
 

@@ -2,15 +2,18 @@
 
 import csv
 import json
+import time
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from ablab.config import compose
+from ablab.store.spent import read_spent
 from ablab.transformer.data.scoring import score
 from ablab.transformer.stages.pruning_curve import label
 from tests.pruning.conftest import pruned, the_run
+from tests.run.conftest import typed
 
 MEASURED = (
     *("parameters", "bytes", "test_set", "test_bleu", "test_chrf", "valid_loss", "valid_bleu"),
@@ -114,6 +117,20 @@ def test_a_search_finds_the_lowest_validation_loss_of_all(deep):
         for point in other.points:
             if point.curve == "decoder":
                 assert best[len(point.decoder)] <= point.valid["loss"]
+
+
+@pytest.mark.parametrize("verb", ["train", "prune"])
+def test_the_account_has_a_curve_that_was_stopped(verb, deep, monkeypatch):
+    def stopped(*_):
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+    before = read_spent(the_run(deep).spent)["curve"]
+    monkeypatch.setattr("ablab.transformer.translation.prune_curve.measure", stopped)
+    words = ("pruning=greedy", "pruning.together=true")
+    said = pruned(deep, *words) if verb == "prune" else typed(*deep.words, *words)
+    assert said.code == 130
+    assert read_spent(the_run(deep).spent)["curve"] >= before + 0.2
 
 
 @pytest.mark.slow

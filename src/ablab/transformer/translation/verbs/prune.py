@@ -1,6 +1,7 @@
 """The `prune` command: pruning curves of finished runs, and smaller models cut out of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from ablab.store.finished import FinishedRun, open_runs
 from ablab.store.locks import locked
 from ablab.store.records import Curve, Point, Record, Strict
 from ablab.store.run_folder import CARD, model_files
+from ablab.store.spent import Spent
 from ablab.tasks.plan import PlannedRun, reopened
 from ablab.tasks.verbs import say_json, split_words
 from ablab.tracking.console import Console
@@ -128,7 +130,10 @@ def _curve(planned: Planned, record: Record, console: Console) -> Curve:
             return known
         from ablab.transformer.stages.callbacks import callbacks_after_training
 
-        with callbacks_after_training(planned, console) as callbacks:
+        spent = Spent(planned.folder.spent)
+        spent.begin("curve")
+        with ExitStack() as last, callbacks_after_training(planned, console) as callbacks:
+            last.callback(spent.keep)
             curve: Curve = planned.task.measure_curve(planned, record, callbacks)
             return curve
 
