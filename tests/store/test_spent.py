@@ -120,6 +120,16 @@ def test_steps_validations_and_checkpoints_of_a_training_are_told_apart(clock):
     step(1.0)
     step(1.0, saved=2.0)  # the loop saved after the step before, as so much time had passed
     step(1.0)
+    clock.now += 0.75  # it is asked to stop, and saves
+    state.seconds += 0.75
     told.on_fit_end()
     parts = {part: each for part, each in spent.seconds.items() if each}
-    assert parts == pytest.approx({"train": 5.0, "validate": 0.25, "save": 2.5})
+    assert parts == pytest.approx({"train": 5.0, "validate": 0.25, "save": 3.25})
+
+
+def test_weights_are_chosen_after_training_also_where_that_was_over(clock):
+    spent = Spent()
+    spent.begin("train")
+    TimeCallback(spent).on_over(TrainingState())
+    clock.now += 2
+    assert spent.book() == spent.seconds["save"] == 2

@@ -105,7 +105,7 @@ class TimeCallback(Callback):
         self._other = self._booked = 0.0  # one that is continued may be told to stop before it starts
 
     def on_fit_start(self, state: TrainingState) -> None:
-        self._other, self._booked = state.seconds - state.train_seconds, 0.0
+        self._state, self._other, self._booked = state, state.seconds - state.train_seconds, 0.0
 
     def on_step(self, state: TrainingState, total_steps: int | None) -> None:
         """Book the step. What of the training's time no step took, and no validation, a checkpoint between two did."""
@@ -125,8 +125,11 @@ class TimeCallback(Callback):
         self.spent.keep()
         return None
 
+    def on_over(self, state: TrainingState) -> None:
+        self.spent.begin("save")
+
     def on_fit_end(self) -> None:
-        self.spent.book("train")
+        self.on_step(self._state, None)
         self.spent.begin("save")
 
 
