@@ -123,6 +123,14 @@ def test_asked_to_it_goes_on_and_is_marked(what, store):
     assert "It was trained with other code or versions" in typed(*LINE, f"outputs={store}").out
 
 
+def test_what_is_not_refused_is_said_before_it_goes_on(store):
+    altered(the_run(store), micro_batches=2, compile=True)
+    out = typed(*LINE, f"outputs={store}").out
+    line = f"stands at step {STEP}, and micro-batches, compilation changed since: it goes on, and is marked"
+    assert line in out.partition("continues from step")[0]
+    assert the_run(store).record().mixed == "micro-batches, compilation"
+
+
 def test_a_checkpoint_that_says_nothing_of_its_code_is_of_other_code(store):
     path = the_run(store).checkpoints / "last.pt"
     content = torch.load(path, weights_only=True)

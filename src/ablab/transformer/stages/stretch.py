@@ -11,7 +11,7 @@ from ablab.code.differences import RecordedCode, numerical_versions, of_other_ve
 from ablab.code.machine import processor
 from ablab.config.schema import Trainer
 from ablab.errors import OtherCodeError
-from ablab.store.records import Stretch
+from ablab.store.records import Stretch, mixture
 from ablab.text import Say
 from ablab.transformer.config.training import TransformerConfig
 from ablab.transformer.stages.models import set_threads
@@ -43,6 +43,8 @@ def begin_stretch(
         if not config.mixed:
             raise OtherCodeError(f"mixed=false: {run_id} stands at step {state.step:,} {other}; allowed: {WAYS_ON}")
         say(f"{run_id} stands at step {state.step:,} {other}: it goes on, and is marked")
+    elif before is not None and (changed := mixture([before, stretch])) is not None:
+        say(f"{run_id} stands at step {state.step:,}, and {changed} changed since: it goes on, and is marked")
     return stretch
 
 
