@@ -294,5 +294,10 @@ def test_the_share_of_the_limit_is_what_was_done_of_what_could_be():
     assert record.share_of_limit is None  # of a time when nobody measured
     measured = record.model_copy(update={"cost": record.cost.model_copy(update={"matmul_flops": 540.0})})
     assert measured.share_of_limit == pytest.approx(18.0 * 3.0 / 540.0)
-    shared = measured.model_copy(update={"stretches": _stretches(devices=4)})
-    assert shared.share_of_limit == pytest.approx(18.0 * 3.0 / 540.0 / 4)  # one device alone was timed
+    one, *others = _stretches(devices=4)
+    on_four = measured.model_copy(update={"stretches": others})
+    assert on_four.share_of_limit == pytest.approx(18.0 * 3.0 / 540.0 / 4)  # one device alone was timed
+    chosen = one.model_copy(update={"first_step": 10, "last_step": 9})  # on one device, and no step was left
+    assert on_four.model_copy(update={"stretches": [*others, chosen]}).share_of_limit == on_four.share_of_limit
+    mixed = measured.model_copy(update={"stretches": [one, *others]})
+    assert mixed.share_of_limit is None  # the median speed is of one device, or of four

@@ -208,9 +208,14 @@ class Record(Strict):
 
     @property
     def share_of_limit(self) -> float | None:
-        """Training's operations per second as a fraction of those of a large matrix product on each of its devices."""
-        cost, devices = self.cost, self.stretches[-1].devices if self.stretches else 1
-        return cost.matmul_flops and cost.tokens_per_second * cost.flops_per_token / (cost.matmul_flops * devices)
+        """Training's operations per second as a fraction of those of a large matrix product on each of its devices.
+
+        None where nobody timed that product, or where the number of devices changed: the speed is of either.
+        """
+        cost, devices = self.cost, {each.devices for each in self.stretches if each.first_step <= each.last_step} or {1}
+        if not cost.matmul_flops or len(devices) > 1:
+            return None
+        return cost.tokens_per_second * cost.flops_per_token / (cost.matmul_flops * max(devices))
 
     @property
     def settings(self) -> dict[str, Any]:
