@@ -62,7 +62,7 @@ def beside_of(place: str) -> Path:
 def _undeclared(place: str, metric: str | None, better: str | None) -> TableExperiment:
     """Return what is known of a table without a file. `better`: of its only metric, where none is named."""
     if better is None:
-        return TableExperiment.model_validate({} if metric is None else {"metric": metric})
+        return TableExperiment()
     if metric is None:
         metric, *others = results_in(place, TableExperiment()).metrics
         if others:
@@ -168,6 +168,8 @@ def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
     metric = experiment.metric or results.metrics[0]
+    if typed in results.metrics and not experiment.metric and metric not in _measures(experiment, results, ())[0]:
+        metric = typed or metric  # of the first, nobody has said what is better
     _check_metrics((metric, *experiment.metrics), results)
     arms = [Arm(name, (), levels) for name, levels in _levels(list(results.runs)).items()]
     check_labels(experiment.labels, arms)
