@@ -93,11 +93,11 @@ WHAT_TO_DO = [
 
 def _answer(reports: Mapping[str, Document], noises: Sequence[Noise]) -> list[str]:
     least, most = noises[0], noises[-1]
+    dashed = "; dashed: with one test set" * any(one.sets == 1 for one in noises)
     return [
         "# How many seeds does an ablation need?",
         "",
-        "![The difference in test BLEU that two arms must have to be seen, by seeds of each; dashed: with one test set]"
-        "(seeds.png)",
+        f"![The difference in test BLEU that two arms must have to be seen, by seeds of each{dashed}](seeds.png)",
         "",
         f"More than one, and for half a point of BLEU {_in_the_middle(noises)}; from {least.needed} in the quietest "
         f"to {_count(most.needed)} in the noisiest. With three seeds, they see a difference of {least.seen(3):.1f} to "
@@ -122,15 +122,16 @@ def _in_the_middle(noises: Sequence[Noise]) -> str:
 
 
 def _one_run() -> list[str]:
-    placebo = {(rate["method"], rate["n"]): rate["rate"] for rate in read_json(PLACEBO)["rates"]}
+    content = read_json(PLACEBO)
+    placebo = {(rate["method"], rate["n"]): rate["rate"] for rate in content["rates"]}
     one_run, one_test = (100 * placebo[way, 1] for way in ONE_RUN)
     return [
         "## One run each",
         "",
         f"Two runs that differ by nothing but the seed are half a point of BLEU apart in {one_run:.0f} % of the splits "
-        f"of [twelve runs](placebo.md), and a test over the sentences of the test set calls {one_test:.0f} % of them "
-        "different: it knows the noise of the sentences, and not that of the seed. Whoever keeps the better of two "
-        "runs at each change ends with a gain out of nothing.",
+        f"of [{content['runs']} runs](placebo.md), and a test over the sentences of the test set calls {one_test:.0f} "
+        "% of them different: it knows the noise of the sentences, and not that of the seed. Whoever keeps the better "
+        "of two runs at each change ends with a gain out of nothing.",
     ]
 
 
