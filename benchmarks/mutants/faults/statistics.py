@@ -195,8 +195,8 @@ STATISTICS = [
     Fault(
         "moderated t: arms with failures lend their scatter",
         "judge/estimates.py",
-        "if other.diverged or len(other.finished) < 2 or other.folders & own:",
-        "if len(other.finished) < 2 or other.folders & own:",
+        "if other.diverged or len(other.finished) < 2 or not own.isdisjoint(other.folders):",
+        "if len(other.finished) < 2 or not own.isdisjoint(other.folders):",
         ("report/test_estimates.py",),
     ),
     Fault(

@@ -59,8 +59,8 @@ STEPS = [
     Fault(
         "DropHead: the schedule is one step late",
         "transformer/stages/builders.py",
-        "return lambda step, place: at(place)(step)",
-        "return lambda step, place: at(place)(step - 1)",
+        "return lambda step, place: float(at(place)(step))",
+        "return lambda step, place: float(at(place)(step - 1))",
         WHOLE,
     ),
     Fault(
