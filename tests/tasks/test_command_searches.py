@@ -326,15 +326,8 @@ def test_what_was_given_up_is_left_alone_by_the_same_line(folder, capsys):
         assert main([*line, word]) == 2
 
 
-@pytest.mark.parametrize("told", ["progress", "curve"])
-def test_a_program_that_has_ended_is_not_stopped_early(folder, told):
-    """The search learns of it at the end alone, and its result may be the best."""
-    curve = [{"step": step, "err": 9.0} for step in (40, 50)]
-    lines = "".join(f"{json.dumps(point)}\n" for point in curve)
-    written = {"scores": {"err": 0.01}, **({"curve": curve} if told == "curve" else {})}
-    text = f"import sys\nopen(sys.argv[4], 'w').write({lines if told == 'progress' else ''!r})\n"
-    Path("bowl.py").write_text(f"{text}open(sys.argv[3], 'w').write({json.dumps(written)!r})\n")
-    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "stopping: median, trials:"))
+def with_five_finished():
+    """Return the search of bowl.yaml, and its trials, five of which have told 1.0 after 100 steps."""
     search = define_search(("experiment=bowl", "logger=none"))
     assert search is not None
     trials = open_trials(search)
@@ -345,6 +338,19 @@ def test_a_program_that_has_ended_is_not_stopped_early(folder, told):
         asked = Stopping(f"{search.folder}:{number}")
         assert asked([ScoredValidation(step, {"err": 1.0}) for step in range(10, 101, 10)], None) is None
         trials.tell(number, "finished", [1.0], steps=100, total_steps=100)
+    return search, trials
+
+
+@pytest.mark.parametrize("told", ["progress", "curve"])
+def test_a_program_that_has_ended_is_not_stopped_early(folder, told):
+    """The search learns of it at the end alone, and its result may be the best."""
+    curve = [{"step": step, "err": 9.0} for step in (40, 50)]
+    lines = "".join(f"{json.dumps(point)}\n" for point in curve)
+    written = {"scores": {"err": 0.01}, **({"curve": curve} if told == "curve" else {})}
+    text = f"import sys\nopen(sys.argv[4], 'w').write({lines if told == 'progress' else ''!r})\n"
+    Path("bowl.py").write_text(f"{text}open(sys.argv[3], 'w').write({json.dumps(written)!r})\n")
+    Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "stopping: median, trials:"))
+    search, trials = with_five_finished()
     poor = trials.ask()
     assert main(["train", *search.words(poor.number, poor.words)]) == 0
     (run,) = open_store("outputs").runs()
@@ -355,17 +361,8 @@ def test_no_trial_of_a_program_is_stopped_before_a_third_of_what_others_took(fol
     """Nor at its end. The program alone knows how long it goes on."""
     Path("bowl.py").write_text(BOWL)
     Path("experiments/bowl.yaml").write_text(SEARCH.replace("trials:", "stopping: median, trials:"))
-    search = define_search(("experiment=bowl",))
-    assert search is not None
-    trials = open_trials(search)
-    search.folder.mkdir(parents=True, exist_ok=True)
-    _handle_of(search).write(search.folder)
-    for number in range(7):
-        trials.ask()
-        if number < 5:
-            asked = Stopping(f"{search.folder}:{number}")
-            assert asked([ScoredValidation(step, {"err": 1.0}) for step in range(10, 101, 10)], None) is None
-            trials.tell(number, "finished", [1.0], steps=100, total_steps=100)
+    search, trials = with_five_finished()
+    assert [trials.ask().number for _ in range(2)] == [5, 6]
     poor = Stopping(f"{search.folder}:5")
     assert poor([ScoredValidation(10, {"err": 9.0})], None) is None
     assert poor([ScoredValidation(30, {"err": 9.0})], None) is None

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -209,6 +209,27 @@ def _around(loc: tuple[int | str, ...], content: dict[str, Any], kind: type[Base
     if loc[0] == "cost":
         return ToldCost
     return KINDS[content["artefacts"][loc[1]]["kind"]] if len(loc) == 3 else PARTS[str(loc[2])]
+
+
+class JoinedPoints:
+    """Joins points of one step, as programs log training and validation apart. `names`: of all scores of a point."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names, self._open = names, list[CurvePoint]()
+
+    def whole(self, points: Sequence[CurvePoint], *, is_all: bool) -> Iterator[CurvePoint]:
+        """Yield those that are whole: one that lacks scores waits for another step, or until there are no more."""
+        for point in points:
+            if self._open and self._open[-1].step == point.step:
+                point = CurvePoint(**{**self._open.pop().model_dump(), **point.model_dump()})
+            yield from self._closed()
+            self._open.append(point)
+        if is_all or (self._open and self._open[-1].scores.keys() >= {*self._names}):
+            yield from self._closed()
+
+    def _closed(self) -> Iterator[CurvePoint]:
+        while self._open:
+            yield self._open.pop()
 
 
 class ProgressLines:

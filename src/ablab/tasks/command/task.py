@@ -24,6 +24,7 @@ from ablab.tasks.command.result import (
     CommandError,
     CommandResult,
     CurvePoint,
+    JoinedPoints,
     ProgressLines,
     check_bounds,
     check_declared,
@@ -167,26 +168,14 @@ class Command(OwnTask):
         write_artefacts(artefacts, {}, folder)  # those of an attempt before say nothing of what this one comes to
         progress = ProgressLines(folder / "progress.jsonl")
 
-        has_ended, open_point = False, None
+        joined, has_ended = JoinedPoints(self.scores), False
 
         def note(points: Sequence[CurvePoint]) -> None:
-            """Lines of one step are one point: one that lacks scores is open until a line of another step comes."""
-            nonlocal open_point
-            for point in points:
-                if open_point is not None and open_point.step == point.step:
-                    point = CurvePoint(**{**open_point.model_dump(), **point.model_dump()})
-                elif open_point is not None:
-                    close(open_point)
-                open_point = point
-            if open_point is not None and (has_ended or open_point.scores.keys() >= self.scores.keys()):
-                close(open_point)
-                open_point = None
-
-        def close(point: CurvePoint) -> None:
-            last = loop.validations[-1]["step"] if loop.validations else -1
-            if point.step > last:  # a command that begins anew writes again what is known
-                # One that has come to its end is not stopped early: each may be the last step.
-                loop.validate(point.step, self._told(point.scores), None, point.step if has_ended else None)
+            for point in joined.whole(points, is_all=has_ended):
+                last = loop.validations[-1]["step"] if loop.validations else -1
+                if point.step > last:  # a command that begins anew writes again what is known
+                    # One that has come to its end is not stopped early: each may be the last step.
+                    loop.validate(point.step, self._told(point.scores), None, point.step if has_ended else None)
 
         def watch() -> None:
             news = progress.news()
