@@ -68,7 +68,8 @@ def test_a_ledger_is_shown_whose_floor_diverged(folder, capsys):
     assert "diverged; allowed: another file, with those of its kept changes in common" in capsys.readouterr().err
     assert main(["loop"]) == 0
     said = capsys.readouterr().out
-    assert "a run of the floor diverged" in said
+    assert "Floor: loop: a run of the floor diverged" in said
+    assert "0 runs so far" not in said
     assert "width=9" in said
     assert main(["loop", "format=json"]) == 0
     assert json.loads(capsys.readouterr().out)["floor"] == []

@@ -12,7 +12,7 @@ from ablab.tracking.console import Console
 
 def loop(arguments: Sequence[str]) -> int:
     """Show what was proposed and what became of it; run nothing."""
-    from ablab.report.loop import state_lines, state_of
+    from ablab.report.loop import floor_line, state_lines, state_of
     from ablab.sweep.loop import Referee, ask
 
     options = read_words(LoopOptions, arguments)
@@ -21,16 +21,17 @@ def loop(arguments: Sequence[str]) -> int:
 
     def act(referee: Referee) -> int:
         book = referee.book()
+        measure = referee.measure(book)
         try:
             scores = referee.floors.scores(book)
+            floor = floor_line(scores, measure, file, outputs)
         except LostError as error:  # it diverged, and what came before is there to be read
-            scores = []
-            console.say(str(error))
+            scores, floor = [], f"Floor: {error}"
         state = state_of(file, book, scores, referee.runs.left(book))
         if options.format == "json":
             say_json(state)
         else:
-            console.say_all(state_lines(state, file, book, referee.measure(book), outputs))
+            console.say_all(state_lines(state, file, book, measure, floor))
             console.say(f"Results: {referee.ledger.folder}")
         return DONE
 

@@ -135,10 +135,10 @@ def floor_line(scores: Sequence[float], measure: Measure, file: LoopFile, output
     return f"Floor: {measure.title} {mean:.{digits}f} ± {sd:.{digits}f} over {len(scores)} seeds"
 
 
-def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure, outputs: Path) -> Iterator[str]:
-    """Yield the ledger of a loop."""
+def state_lines(state: LoopState, file: LoopFile, book: Book, measure: Measure, floor: str) -> Iterator[str]:
+    """Yield the ledger of a loop. `floor`: what is said of its floor."""
     yield f"{state.loop}: {state.question}"
-    yield floor_line(state.floor, measure, file, outputs)
+    yield floor
     if book.proposals:
         yield from aligned([PROPOSALS, *_proposals(file, book, measure)], left=4)
     yield f"Stack: {_stack(book)}"
