@@ -167,9 +167,7 @@ def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -
     """
     results, experiment = judged.results, judged.experiment
     path = Path(judged.place or FRAME)
-    metric = experiment.metric or results.metrics[0]
-    if typed in results.metrics and not experiment.metric and metric not in _measures(experiment, results, ())[0]:
-        metric = typed or metric  # of the first, nobody has said what is better
+    metric = experiment.metric or _first(experiment, results, typed)
     _check_metrics((metric, *experiment.metrics), results)
     arms = [Arm(name, (), levels) for name, levels in _levels(list(results.runs)).items()]
     check_labels(experiment.labels, arms)
@@ -216,6 +214,13 @@ def selected(judged: JudgedTable, file: Path | None, typed: str | None = None) -
         flaws=flaws,
         stamp=None if what is None or registrations is None else registrations.stamp,
     )
+
+
+def _first(experiment: TableExperiment, results: Results, typed: str | None) -> str:
+    """Return the first metric of a table; the typed one where nobody has said what is better of the first."""
+    first = results.metrics[0]
+    is_said = first in _measures(experiment, results, ())[0]
+    return first if is_said or typed is None or typed not in results.metrics else typed
 
 
 def _named(table: Path) -> Iterator[str]:
