@@ -1,8 +1,10 @@
 """A folder with a loop."""
 
 import os
+import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +13,8 @@ from tests.loop.loops import LOOP, TRAIN
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A user's folder with a loop."""
+    """A user's folder with a loop, whose seeds are drawn alike each time: others now and then decide otherwise."""
+    monkeypatch.setattr("ablab.sweep.loop_runs.secrets", SimpleNamespace(randbelow=random.Random(0).randrange))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     Path("train.py").write_text(TRAIN)
