@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from tests.report.conftest import typed
-from tests.report.test_table import ROWS, reported_from, table
+from tests.report.tables import ROWS, reported_from, table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
