@@ -2,6 +2,7 @@
 
 import multiprocessing.util
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -59,6 +60,19 @@ def test_pictures_are_drawn_whatever_backend_a_notebook_names():
         SETTLED + "import matplotlib; print(matplotlib.get_backend())", MPLBACKEND="module://no_such_backend"
     )
     assert (done.returncode, done.stdout.lower()) == (0, "agg\n"), done.stderr
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.parametrize("told", [{}, {"MALLOC_TRIM_THRESHOLD_": "131072"}])
+def test_freed_memory_is_kept_for_the_next_step_unless_the_user_says_otherwise(told):
+    program = (
+        "from ablab.code.machine import keep_memory; keep_memory(); import resource\n"
+        "for _ in range(20): blocks = [bytearray(2**21) for _ in range(16)]; del blocks\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize() / 2**25)"
+    )
+    done = in_shell(program, **told)
+    assert done.returncode == 0, done.stderr
+    assert (float(done.stdout) < 10) is not bool(told), "20 steps of 32 MiB, each page of which is touched once or anew"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 No part of a run's identity.
 """
 
+import ctypes
 import gc
 import os
 import platform
@@ -124,6 +125,28 @@ def wait_politely() -> None:
     """Make threads sleep soon at barriers, unless the environment already sets a wait policy."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
+
+
+KEPT = 2**30
+"""Most bytes of freed memory that a process keeps for what it computes next."""
+
+LARGE = 2**25
+"""Bytes of a block from which on the system hands it out and takes it back: GNU's C library allows no more."""
+
+
+def keep_memory() -> None:
+    """Keep freed memory for what is computed next. Only GNU's C library has it changed, and not where a user tells it.
+
+    It hands freed memory back at once. A training step takes and frees the same blocks as the one before, and the
+    system clears every page of them anew: a fifth of the time of a small language model.
+    """
+    told = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+    if sys.platform != "linux" or any(name in os.environ for name in told):
+        return
+    with suppress(AttributeError, OSError):  # another C library
+        change = ctypes.CDLL(None).mallopt
+        change(-1, KEPT)  # M_TRIM_THRESHOLD
+        change(-3, LARGE)  # M_MMAP_THRESHOLD, which grows to this by itself until the other is set
 
 
 def cores() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ablab.code.folders import VARIABLE, take_folders
-from ablab.code.machine import settle_in, wait_politely
+from ablab.code.machine import keep_memory, settle_in, wait_politely
 from ablab.commands.habits import VERSION, as_meant, version
 from ablab.errors import (
     BAD_INPUT,
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdin is None:  # closed (`<&-`): what is opened next would be taken for it
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     wait_politely()
+    keep_memory()
     settle_in()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

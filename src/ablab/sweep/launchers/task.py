@@ -44,11 +44,12 @@ def preloaded(words: Sequence[str]) -> list[str]:
 
 def perform(words: Sequence[str], log: str | None) -> int:
     """Compose and execute one run. Its errors are not raised, since other runs must go on."""
-    from ablab.code.machine import settle_in
+    from ablab.code.machine import keep_memory, settle_in
     from ablab.run import run
     from ablab.tracking.console import Console
 
     began = time.perf_counter()
+    keep_memory()
     settle_in()
     try:
         planned = _planned(words if log is None else _without_threads(words), words)
