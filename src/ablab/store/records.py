@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from operator import lt
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -26,7 +27,7 @@ def _in_order(validations: list[dict[str, float]]) -> list[dict[str, float]]:
         steps = [validation["step"] for validation in validations]
     except KeyError:
         raise ValueError("a step is needed") from None
-    if steps != sorted(set(steps)):
+    if not all(map(lt, steps, steps[1:])):
         raise ValueError("steps must increase")
     return validations
 
