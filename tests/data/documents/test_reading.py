@@ -86,6 +86,27 @@ def test_a_bad_line_is_named(line, problem, tmp_path):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("target", "said"), [("gone.txt", "what is not there"), (".", "a folder, which is not followed")]
+)
+def test_no_link_is_left_out_in_silence(target, said, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("a")
+    (tmp_path / "texts" / "b.txt").symlink_to(tmp_path / target)
+    names = [str(tmp_path / "texts"), *([f"{tmp_path}/texts/*.txt"] if target != "." else [])]
+    for name in names:
+        with pytest.raises(UserError, match=f"b.txt is a link to {said}"):
+            files_of([name])
+
+
+@pytest.mark.parametrize("content", ["one\ntwo".encode("utf-16-le"), b"one" + bytes(509)])
+def test_what_has_zero_bytes_is_no_text(content, tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"fine\n" + content)
+    with pytest.raises(UserError, match="text: line 2 has a zero byte"):
+        _read(path)
+
+
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_a_file_that_is_cut_short_is_refused(ending, tmp_path):
     path = _written(tmp_path, f".txt{ending}")
@@ -121,7 +142,8 @@ def test_files_folders_and_patterns(tmp_path):
     assert names == ["a.txt", "b.txt", "sub/c.txt"]
     assert [path.name for path in files_of([f"{tmp_path}/*.txt"])] == ["a.txt", "b.txt"]
     assert [path.name for path in files_of([f"{tmp_path}/b.txt", f"{tmp_path}/a.txt"])] == ["b.txt", "a.txt"]
-    with pytest.raises(UserError, match="named twice"):
-        files_of([f"{tmp_path}/*.txt", f"{tmp_path}/a.txt"])
+    for again in (f"{tmp_path}/a.txt", f"{tmp_path}/sub/../a.txt"):
+        with pytest.raises(UserError, match="named twice"):
+            files_of([f"{tmp_path}/*.txt", again])
     with pytest.raises(UserError, match="no file"):
         files_of([f"{tmp_path}/*.json"])

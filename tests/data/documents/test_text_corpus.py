@@ -129,10 +129,11 @@ def test_a_separator_of_json_lines_is_refused(tmp_path):
         check_texts(documents(path, separator="line"))
 
 
-def test_a_file_of_json_is_no_text(tmp_path):
-    path = tmp_path / "text.json"
+@pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
+def test_a_file_of_json_is_no_text(packing, tmp_path):
+    path = tmp_path / f"text.json{packing}"
     path.write_text('[{"text": "a"}]')
-    with pytest.raises(UserError, match=r"text\.json: JSON has more than text; allowed: \.jsonl"):
+    with pytest.raises(UserError, match=rf"text\.json{packing}: JSON has more than text; allowed: \.jsonl"):
         check_texts(documents(path))
 
 

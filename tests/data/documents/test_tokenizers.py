@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from ablab.errors import UserError
 from ablab.transformer.data.documents.encoding import count_words, encoded
@@ -180,6 +182,16 @@ def test_a_file_that_is_no_tokenizer_is_told_in_one_line(name, tmp_path):
     ) as raised:
         given_tokenizer(tmp_path / name)
     assert "\n" not in str(raised.value)
+
+
+def test_a_tokenizer_that_fails_at_some_text_is_told_before_anything_is_trained(tmp_path):
+    vocabulary = {"a": 0, "b": 1}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(Tokenizer(WordLevel(vocabulary, unk_token="[UNK]")).to_str())
+    with pytest.raises(UserError, match="not readable as a tokenizer"):
+        given_tokenizer(path)
+    path.write_text(Tokenizer(WordLevel({**vocabulary, "[UNK]": 2}, unk_token="[UNK]")).to_str())
+    assert given_tokenizer(path).encode("c").tolist() == [2]
 
 
 def test_a_tokenizer_that_is_gone_or_damaged(tmp_path):

@@ -16,6 +16,7 @@ from ablab.transformer.data.documents.reading import (
     has_line,
     is_json,
     read_documents,
+    unpacked_name,
 )
 from ablab.transformer.data.documents.text_corpus import HELD_OUT, Facts, TextCorpus
 
@@ -45,7 +46,7 @@ class Documents(TextCorpus):
                 raise UserError(f"data.{split}={','.join(places)}: {error}") from None
         for path in files:
             check_readable(path)
-            if path.suffix.lower() == ".json":
+            if unpacked_name(path).endswith(".json"):
                 raise UserError(f"{path}: JSON has more than text; allowed: .jsonl, which has an object in each line")
         if self.separator != FILE and all(map(is_json, files)):
             raise UserError(f"data.separator={self.separator}: each line of JSON is a document; allowed: {FILE}")

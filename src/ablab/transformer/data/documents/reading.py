@@ -1,7 +1,7 @@
 """Documents in files: plain, `.gz` or `.zst`, separated as users write them, or one in each line of JSON."""
 
 import gzip
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, cast
@@ -28,8 +28,9 @@ def files_of(names: Sequence[str]) -> list[Path]:
     Of a folder all files below it count, but hidden ones.
     """
     found = [path for name in names for path in _files_of(name)]
-    if len(set(found)) < len(found):
-        twice = next(path for path in found if found.count(path) > 1)
+    real = [path.resolve() for path in found]
+    if len(set(real)) < len(real):
+        twice = next(path for path, place in zip(found, real, strict=True) if real.count(place) > 1)
         raise UserError(f"{twice} is named twice; allowed: each file once")
     return found
 
@@ -37,8 +38,10 @@ def files_of(names: Sequence[str]) -> list[Path]:
 def _files_of(name: str) -> list[Path]:
     path = Path(name).expanduser()
     if path.is_dir():
-        inside = (file for file in path.rglob("*") if file.is_file())
-        files = sorted(file for file in inside if not any(part[0] == "." for part in file.relative_to(path).parts))
+        inside = [each for each in path.rglob("*") if not any(part[0] == "." for part in each.relative_to(path).parts)]
+        files = _that_are_there(inside)
+        for folder in (each for each in inside if each.is_symlink() and each.is_dir()):
+            raise UserError(f"{folder} is a link to a folder, which is not followed; allowed: to name that folder, too")
         if not files:
             raise UserError(f"{path} is a folder without files; allowed: files of text")
         return files
@@ -46,16 +49,29 @@ def _files_of(name: str) -> list[Path]:
         return [path]
     if path.exists():
         raise UserError(f"{path} is a pipe or a device; allowed: a file, which can be read twice")
-    files = sorted(Path(file) for file in glob(str(path), recursive=True)) if has_magic(str(path)) else []
-    files = [file for file in files if file.is_file()]
+    files = _that_are_there(map(Path, glob(str(path), recursive=True))) if has_magic(str(path)) else []
     if not files:
         raise UserError(f"no file {path}; allowed: a file, a folder, or a pattern such as texts/*.txt")
     return files
 
 
+def _that_are_there(paths: Iterable[Path]) -> list[Path]:
+    """Return the files among them, sorted; UserError for a link to what is not there, as on a disk that is gone."""
+    found = sorted(paths)
+    for path in found:
+        if path.is_symlink() and not path.exists():
+            raise UserError(f"{path} is a link to what is not there; allowed: links to files that can be read")
+    return [path for path in found if path.is_file()]
+
+
 def is_json(path: Path) -> bool:
     """Return whether a file has a JSON object on each line, by its name."""
-    return path.name.lower().removesuffix(_packing(path)).endswith(JSON_LINES)
+    return unpacked_name(path).endswith(JSON_LINES)
+
+
+def unpacked_name(path: Path) -> str:
+    """Return a file's name in lower case, without the ending that says how it is packed."""
+    return path.name.lower().removesuffix(_packing(path))
 
 
 def check_readable(path: Path) -> None:
@@ -129,7 +145,7 @@ def _blocks(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _text(blocks: Iterator[bytes], path: Path) -> Iterator[str]:
-    """Decode blocks; UserError with the number of the first line that is not UTF-8."""
+    """Decode blocks; UserError with the number of the first line that is no text in UTF-8."""
     before = 0
     for number, block in enumerate(blocks):
         try:
@@ -138,6 +154,9 @@ def _text(blocks: Iterator[bytes], path: Path) -> Iterator[str]:
             line = before + block.count(b"\n", 0, error.start) + 1
             wrong = f"byte 0x{block[error.start]:02x}, {error.reason}"
             raise UserError(f"{path}: line {line} is not UTF-8 ({wrong})") from None
+        if (zero := text.find("\0")) >= 0:
+            line = before + text.count("\n", 0, zero) + 1
+            raise UserError(f"{path}: line {line} has a zero byte, as archives and UTF-16 do; allowed: text in UTF-8")
         before += block.count(b"\n")
         text = text.replace("\r\n", "\n") if "\r" in text else text
         yield text.removeprefix("\ufeff") if number == 0 else text

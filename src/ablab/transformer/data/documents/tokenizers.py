@@ -293,15 +293,21 @@ KINDS: Mapping[str, type[TextTokenizer]] = {
 }
 
 
+UNHEARD = "\U0010fffd"
+"""A character of no vocabulary: a tokenizer that has neither an unknown token nor bytes fails at it."""
+
+
 def given_tokenizer(path: Path) -> TextTokenizer:
-    """Return the tokenizer of an existing file; UserError if it is none."""
+    """Return the tokenizer of an existing file; UserError if it is none, or cannot encode every text."""
     is_ranks = path.suffix == ".tiktoken"
     if is_ranks and path.stem not in PATTERNS:
         known = choices(path.stem, PATTERNS)
         raise UserError(f"data.tokenizer={path}: tiktoken has no encoding {path.stem}, after which it is read; {known}")
     try:
         content = path.read_text(encoding="utf-8")
-        return TiktokenFile(path.stem, content) if is_ranks else TokenizersFile(content)
+        made = TiktokenFile(path.stem, content) if is_ranks else TokenizersFile(content)
+        made.encode(UNHEARD)
+        return made
     except ModuleNotFoundError:
         raise
     except Exception as error:  # of the libraries: of any type
