@@ -229,7 +229,7 @@ def search_lines(search: SearchStudy, words: Sequence[str]) -> Iterator[str]:
         yield saved
     if left_of(search, all_trials):
         yield f"Next: {program('train')} -m {shlex.join(words)}"
-    yield f"Results: {search.folder}"
+    yield f"Results: {search.folder}{'' if search.folder.exists() else ' (none yet)'}"
 
 
 def state_line(search: SearchStudy, trials: Trials | None, all_trials: Sequence[Trial], view: View) -> str:

@@ -49,7 +49,9 @@ def test_a_declared_search_ends_with_its_winner_on_fresh_seeds(place, capsys):
         define(words)
     search = define_search(words)
     assert main(["study", *words]) == 0
-    assert "0 of 3 trials ended; 3 left" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 of 3 trials ended; 3 left" in said
+    assert said.endswith(f"Results: {search.folder} (none yet)\n")
     assert not search.folder.exists()
     assert done(search)[0] == DONE
     (registered,) = json.loads((search.folder / "registered.json").read_text())

@@ -41,7 +41,7 @@ def check_words(command: Sequence[str], environment: Mapping[str, str], values: 
     for name in read:
         if name not in values and name not in OF_A_RUN:
             known = choices(name, [*values, *OF_A_RUN])
-            raise UserError(f"command: {{{name}}} stands for no factor or value; {known}")
+            raise UserError(f"command: {{{name}}} stands for no factor or value; {known}; common may give it one")
     for name in values:
         if name in OF_A_RUN:
             raise UserError(f"values.{name}: every run fills {{{name}}} in itself; allowed: another name")
