@@ -180,6 +180,17 @@ def test_an_evaluation_that_is_not_there_is_none(place, ids):
     assert run.hypotheses(run.evaluation.evaluation_id) == run.hypotheses()
 
 
+def test_translations_that_are_gone_are_not_none(place, ids):
+    run = ablab.open("outputs").run(ids[0])
+    path = run.folder.translations(run.evaluation.evaluation_id)
+    moved = path.rename(path.with_suffix(".moved"))
+    try:
+        with pytest.raises(ablab.Error, match=r"\.txt: is gone"):
+            run.hypotheses()
+    finally:
+        moved.rename(path)
+
+
 def test_what_is_no_path_is_one_line(place):
     store = ablab.open("outputs")
     for wrong in (lambda: ablab.open(5), lambda: store.run(3), lambda: store.study(Path("x"))):

@@ -226,6 +226,9 @@ class Run:
             raise UserError(f"{self.id}: evaluation {asked}: {choices(str(asked), ids)}")
         if has_no_texts(self.folder):
             raise UserError(f"{self.id}: its translations were not packed; allowed: a store or an archive with texts")
+        found, path = self.folder.evaluation(asked), self.folder.translations(asked)
+        if found is not None and found.hypotheses is not None and not path.exists():
+            raise UserError(f"{path}: is gone; allowed: a store that has it")
         return self.folder.hypotheses(asked)
 
     def translate(
