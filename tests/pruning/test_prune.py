@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from ablab.commands.cli import main
+from ablab.transformer.pruning.curve_files import comparable
 from ablab.transformer.pruning.saved_model import find_model, of_run
 from ablab.transformer.pruning.strategies import Kept
 from ablab.transformer.pruning.surgery import prune
@@ -196,6 +197,13 @@ def test_a_smoke_run_names_its_own_store(tmp_path, capsys):
 def test_the_name_of_a_test_set_is_not_what_tells_it():
     one, same, other = ({"beam": 4, "test": {"name": name, "digest": digest}} for name, digest in ("aa", "ba", "ab"))
     assert _judged(one) == _judged(same) != _judged(other)
+
+
+def test_the_curve_that_is_asked_for_is_drawn_though_a_later_one_has_its_label(deep):
+    asked = the_run(deep).curves()[0]
+    later = asked.model_copy(update={"curve_id": "p1", "points": asked.points[:1], "ended": "2999-01-01T00:00:00Z"})
+    assert comparable([asked, later], asked) == [asked]
+    assert comparable([asked, later], later) == [later]
 
 
 def test_several_runs_are_drawn_together(deep, tmp_path):

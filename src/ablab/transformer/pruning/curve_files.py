@@ -34,7 +34,7 @@ def written(kept: Sequence[int]) -> str:
 
 
 def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
-    """Return the latest curve of each label that is comparable with `with_one`.
+    """Return the latest curve of each label that is comparable with `with_one`, which is that of its own.
 
     Both are of layers or both of heads, on the same test set, with the same search.
     """
@@ -42,9 +42,8 @@ def comparable(curves: Sequence[Curve], with_one: Curve) -> list[Curve]:
     def evaluation(curve: Curve) -> dict[str, Any]:
         return {key: value for key, value in curve.settings.items() if key != "pruning"}
 
-    same = [
-        curve for curve in curves if curve.of_heads == with_one.of_heads and evaluation(curve) == evaluation(with_one)
-    ]
+    like = (with_one.of_heads, evaluation(with_one))
+    same = [curve for curve in (*curves, with_one) if (curve.of_heads, evaluation(curve)) == like]
     first = ("every_other", "importance")
     return sorted({curve.label: curve for curve in same}.values(), key=lambda curve: curve.label not in first)
 

@@ -1,5 +1,6 @@
 """The `prune` command: pruning curves of finished runs, and smaller models cut out of them."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -160,7 +161,7 @@ def _save(
     return place, [
         f"Saved: {_shape(point)} {what}, {point.parameters:,} of {full.parameters:,} parameters, validation "
         f"{quality.unit} {kept} of {all_of_it}",
-        f"Next: {planned.task.line_for(str(place))}",
+        f"Next: {planned.task.line_for(shlex.quote(str(place)))}",
     ]
 
 
