@@ -18,7 +18,7 @@ SCORE = re.compile(r"(?<!sacre)bleu|chrf", re.IGNORECASE)
 
 LIMITS: Mapping[str, int] = {
     "files over 12 lines": 376,
-    "lines": 64_833,
+    "lines": 64_836,
     "entries at the top": 24,
     "arrows between rooms": 217,
     "floors": 11,
