@@ -1,5 +1,6 @@
 """Words for people: no list of values longer than a person reads, and nothing that moves what a screen shows."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from unicodedata import category
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from ablab.commands.cli import main
 from ablab.report.sentences import command
-from ablab.text import counted, digits_apart, digits_beside, how_many, p_text, shortened, visible
+from ablab.text import SCRIPTS, counted, digits_apart, digits_beside, how_many, p_text, program, shortened, visible
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,12 @@ def test_what_is_shown_moves_nothing_on_the_screen(text):
 
 def test_a_colour_is_written_out():
     assert visible("a\x1b[31mb\x07\u202e") == r"a\x1b[31mb\x07\u202e"
+
+
+def test_a_line_to_type_names_a_script_only_where_there_is_one(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    assert [program(verb) for verb in (*SCRIPTS, "generate")] == [
+        *(f"python {verb}.py" for verb in SCRIPTS),
+        "ablab generate",
+    ]
+    assert all((Path(__file__).parents[1] / f"{verb}.py").is_file() for verb in SCRIPTS)

@@ -223,5 +223,5 @@ def in_store(outputs: Path | str) -> str:
 
 
 def program(verb: str) -> str:
-    """Return `python train.py` where the scripts of a checkout are in use, else `ablab train`."""
-    return f"python {verb}.py" if is_script() else f"ablab {verb}"
+    """Return `python train.py` where the scripts of a checkout are in use and the verb has one, else `ablab train`."""
+    return f"python {verb}.py" if is_script() and verb in SCRIPTS else f"ablab {verb}"
